@@ -1,0 +1,59 @@
+#pragma once
+// Views of memory that somebody else owns: a contiguous run of elements on one device.
+#include <gradfuse/dtype.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace gradfuse {
+
+struct Device {
+  enum class Kind : std::uint8_t { kCpu, kCuda };
+  Kind kind = Kind::kCpu;
+  int index = 0;
+
+  static const Device kCpu;
+  friend constexpr bool operator==(const Device&, const Device&) = default;
+};
+inline constexpr Device Device::kCpu{};
+
+/// `numel` contiguous elements of `dtype` at `data`, aligned to the element. Shapes do not matter to this library.
+/// A view that was default-constructed stands for "no tensor": no gradient, no model copy.
+struct TensorView {
+  void* data = nullptr;
+  std::size_t numel = 0;
+  DType dtype = DType::kFloat32;
+  Device device = Device::kCpu;
+
+  std::size_t num_bytes() const noexcept { return numel * element_size(dtype); }
+};
+
+/// A `TensorView` that is only read through.
+struct ConstTensorView {
+  const void* data = nullptr;
+  std::size_t numel = 0;
+  DType dtype = DType::kFloat32;
+  Device device = Device::kCpu;
+
+  constexpr ConstTensorView() = default;
+  constexpr ConstTensorView(const void* data_, std::size_t numel_, DType dtype_, Device device_ = Device::kCpu)
+      : data(data_), numel(numel_), dtype(dtype_), device(device_) {}
+  constexpr ConstTensorView(const TensorView& view)
+      : data(view.data), numel(view.numel), dtype(view.dtype), device(view.device) {}
+
+  std::size_t num_bytes() const noexcept { return numel * element_size(dtype); }
+  bool is_absent() const noexcept { return data == nullptr && numel == 0; }
+  friend bool operator==(const ConstTensorView&, const ConstTensorView&) = default;
+};
+
+/// The view of host memory.
+template <class T>
+TensorView view_of(std::span<T> elements) {
+  return {elements.data(), elements.size(), dtype_of<T>, Device::kCpu};
+}
+template <class T>
+ConstTensorView view_of(std::span<const T> elements) {
+  return {elements.data(), elements.size(), dtype_of<T>, Device::kCpu};
+}
+
+}  // namespace gradfuse
