@@ -1,0 +1,50 @@
+#pragma once
+// Loss scaling: a factor on the loss that keeps FP16 gradients from underflowing; the step removes it.
+#include <cstdint>
+#include <limits>
+
+namespace gradfuse {
+
+struct LossScalerOptions {
+  double init_scale = 65536.0;
+  double growth_factor = 2.0;
+  double backoff_factor = 0.5;
+  std::int32_t growth_interval = 2000;
+  double min_scale = std::numeric_limits<float>::min();
+  double max_scale = std::numeric_limits<float>::max();
+};
+
+/// Dynamic scaling as torch.amp.GradScaler does it (Micikevicius et al. 2018, arXiv:1710.03740): a window with values
+/// that are not finite is skipped and the scale backs off; after `growth_interval` applied steps it grows. Beside torch's
+/// rule it never falls below `min_scale`, and growth that would pass `max_scale` is not taken.
+class LossScaler {
+ public:
+  /// @throws Error  a scale is not positive and finite in FP32 or outside [min_scale, max_scale], growth_factor < 1,
+  ///                backoff_factor outside (0, 1], or growth_interval < 1.
+  explicit LossScaler(const LossScalerOptions& options = {});
+  /// A scale that never changes; steps with values that are not finite are still skipped.
+  static LossScaler fixed(double scale);
+  static LossScaler off() { return fixed(1.0); }
+
+  /// Multiply the loss by this. It is constant within a window: read it after the step, not in the middle.
+  float scale() const noexcept { return state_.scale; }
+  bool is_dynamic() const noexcept { return is_dynamic_; }
+
+  struct State {
+    float scale = 65536.0f;
+    std::int32_t growth_tracker = 0;  ///< Applied steps since the scale last changed.
+  };
+  State state() const noexcept { return state_; }
+  /// Resumes a saved state. @throws Error  the scale is outside [min_scale, max_scale] or the tracker out of range.
+  void load(State state);
+
+  /// What `Optimizer::step` calls once a window; call it only when you step without gradfuse.
+  void update(bool found_nonfinite) noexcept;
+
+ private:
+  LossScalerOptions options_;
+  State state_;
+  bool is_dynamic_ = true;
+};
+
+}  // namespace gradfuse

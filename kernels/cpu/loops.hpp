@@ -1,0 +1,75 @@
+#pragma once
+// What every CPU target provides: loops over one contiguous run of elements, at most a chunk. Which runs, on which
+// thread and with which factors is decided above; a loop only loads, calls an element formula and stores.
+#include <gradfuse/dtype.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/element/scalar.hpp"
+
+namespace gradfuse::cpu {
+
+/// Elements of the longest run: one chunk.
+inline constexpr std::size_t kMaxRun = 4096;
+
+/// Streaming stores go around the caches: for buffers that are written here and not read soon.
+enum class Store { kCached, kStreaming };
+
+/// The values at the end of a window: `acc`, or `weight * grad`, or the one added to the other. One may be null.
+struct ValueRun {
+  const void* acc;
+  DType acc_dtype;  // float32 or float64
+  const void* grad;
+  DType grad_dtype;
+  float weight;
+};
+struct AdamRun {
+  float* param;
+  float* exp_avg;
+  float* exp_avg_sq;
+  float* max_exp_avg_sq;  // null without amsgrad
+};
+struct SgdRun {
+  float* param;
+  float* momentum_buffer;  // null without momentum
+};
+template <class T>
+using PerDType = std::array<T, kNumDTypes>;  // indexed by DType
+
+struct Loops {
+  std::string_view target;
+
+  // out = weight * grad; out = fma(weight, grad, acc). The result tells whether any `out` is not finite.
+  PerDType<bool (*)(float weight, const void* grad, float* out, std::size_t numel, Store)> accumulate_first;
+  PerDType<bool (*)(float weight, const void* grad, const float* acc, float* out, std::size_t numel)> accumulate_later;
+  PerDType<bool (*)(float weight, const void* grad, double* out, std::size_t numel)> accumulate_first_f64;
+  PerDType<bool (*)(float weight, const void* grad, const double* acc, double* out, std::size_t numel)>
+      accumulate_later_f64;
+
+  /// The canonical sum of one chunk: 256 FP64 lanes, folded in halves.
+  double (*sum_of_squares)(const ValueRun&, std::size_t numel);
+  /// The largest magnitude as FP32 bits: those of a NaN are above those of infinity.
+  PerDType<std::uint32_t (*)(const void* x, std::size_t numel)> max_magnitude_bits;
+
+  using Adam = void (*)(const element::AdamCoefs<float>&, const ValueRun&, const AdamRun&, std::size_t numel);
+  std::array<std::array<Adam, 2>, 2> adam;  // [L2 decay][amsgrad]
+  using Sgd = void (*)(const element::SgdCoefs<float>&, const ValueRun&, const SgdRun&, std::size_t numel);
+  std::array<std::array<std::array<Sgd, 2>, 3>, 2> sgd;  // [L2 decay][Momentum][nesterov]
+
+  /// out = factor * in, rounded to `out`'s type; the result tells whether any `out` is not finite. [in][out]
+  PerDType<PerDType<bool (*)(float factor, const void* in, void* out, std::size_t numel, Store)>> scale;
+  /// out = a * x + b * y, as fma(a, x, b * y). [x]
+  PerDType<void (*)(float a, const void* x, float b, const float* y, float* out, std::size_t numel)> axpby;
+  void (*zero)(float* out, std::size_t numel, Store);
+};
+
+/// The targets that this processor can run, the fastest first; the last is always "scalar".
+std::span<const Loops* const> available_loops();
+
+const Loops& scalar_loops();
+
+}  // namespace gradfuse::cpu

@@ -1,0 +1,22 @@
+// The loops compiled for one element at a time, on any processor.
+#include <bit>
+#include <cstring>
+
+#include "kernels/cpu/loops.hpp"
+
+namespace gradfuse::cpu {
+namespace scalar_target {
+namespace {
+#define GF_ATTR
+#include "kernels/cpu/scalar_arithmetic-inl.hpp"
+
+#include "kernels/cpu/loops-inl.hpp"
+}  // namespace
+}  // namespace scalar_target
+
+const Loops& scalar_loops() {
+  static const Loops table = scalar_target::make_loops("scalar");
+  return table;
+}
+
+}  // namespace gradfuse::cpu

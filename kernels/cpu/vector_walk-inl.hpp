@@ -1,0 +1,60 @@
+// Walking a run of elements vector by vector: whole vectors, and at the ends a part of one, through a small buffer, so
+// that an odd length or address never sends a whole chunk to scalar code. Included per target: no guard, no includes.
+
+struct Whole {};
+struct Part {
+  std::size_t count;  // less than kLanes
+};
+
+GF_ELEMENT std::size_t count(Whole) { return kLanes; }
+GF_ELEMENT std::size_t count(Part part) { return part.count; }
+
+template <class T>
+GF_ELEMENT F32 load(const T* from, Whole) {
+  return load_vector(from);
+}
+template <class T>
+GF_ELEMENT F32 load(const T* from, Part part) {
+  T padded[kLanes] = {};
+  std::memcpy(padded, from, part.count * sizeof(T));
+  return load_vector(padded);
+}
+template <Store kStore = Store::kCached, class T>
+GF_ELEMENT void store(F32 value, T* to, Whole) {
+  store_vector<kStore>(value, to);
+}
+template <Store kStore = Store::kCached, class T>
+GF_ELEMENT void store(F32 value, T* to, Part part) {
+  T padded[kLanes];
+  store_vector<Store::kCached>(value, padded);
+  std::memcpy(to, padded, part.count * sizeof(T));
+}
+
+/// Calls `body(i, lanes)` for the elements from `begin`, `lanes` a `Whole` or a `Part`.
+template <class Body>
+GF_ELEMENT void for_each_vector(std::size_t begin, std::size_t numel, Body body) {
+  std::size_t i = begin;
+  for (; i + kLanes <= numel; i += kLanes) body(i, Whole{});
+  if (i < numel) body(i, Part{numel - i});
+}
+
+/// The same, with a `Part` first so that `out` is aligned to the vector that a streaming store of it writes.
+template <Store kStore, class T, class Body>
+GF_ELEMENT void for_each_stored_vector(T* out, std::size_t numel, Body body) {
+  std::size_t head = 0;
+  if constexpr (kStore == Store::kStreaming) {
+    constexpr std::size_t kBytes = kLanes * sizeof(T);
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(out) % kBytes;
+    head = past == 0 ? 0 : (kBytes - past) / sizeof(T);
+    if (head > numel) head = numel;
+    if (head > 0) body(0, Part{head});
+  }
+  for_each_vector(head, numel, body);
+  if constexpr (kStore == Store::kStreaming) finish_streaming();
+}
+
+/// Hints the line that the loop reaches in about 4 KiB: the hardware's prefetchers stop at each page.
+template <class T>
+GF_ELEMENT void prefetch_ahead(const T* at) {
+  prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + 1024 * sizeof(T)));
+}

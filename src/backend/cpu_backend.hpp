@@ -1,0 +1,35 @@
+#pragma once
+// The passes on host memory: loops of one SIMD target, OpenMP threads, and the fused passes put together from loops that
+// hand a chunk on in the L1 cache.
+#include "kernels/cpu/loops.hpp"
+#include "src/backend/backend.hpp"
+
+namespace gradfuse {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const cpu::Loops& loops, int threads) : loops_(loops), threads_(threads) {}
+
+  BackendInfo info() const override;
+  Device device() const override { return Device::kCpu; }
+  Buffer allocate(std::size_t num_bytes) const override { return allocate_host(num_bytes); }
+
+  void add(const AddPass&) const override;
+  void stats(const StatsPass&) const override;
+  void control(const ControlPass&) const override;
+  void adam(const AdamPass&) const override;
+  void sgd(const SgdPass&) const override;
+
+  void zero(const WorkTable&, std::span<const TensorView> out) const override;
+  bool scale(const WorkTable&, float factor, std::span<const ConstTensorView> in,
+             std::span<const TensorView> out) const override;
+  void axpby(const WorkTable&, float a, std::span<const ConstTensorView> x, float b,
+             std::span<const ConstTensorView> y, std::span<const TensorView> out) const override;
+  double max_magnitude(const WorkTable&, std::span<const ConstTensorView> x) const override;
+
+ private:
+  const cpu::Loops& loops_;
+  int threads_;
+};
+
+}  // namespace gradfuse

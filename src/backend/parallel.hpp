@@ -1,0 +1,25 @@
+#pragma once
+// One parallel region over a part of a work table, statically divided.
+#include <omp.h>
+
+#include <cstddef>
+
+#include "src/backend/work_table.hpp"
+
+namespace gradfuse {
+
+/// Calls `body(chunk, index)` for each chunk of `range`, on at most `num_threads` threads. `body` does not throw.
+template <class Body>
+void for_each_chunk(const WorkTable& table, ChunkRange range, int num_threads, Body body) {
+  const auto chunks = table.chunks();
+  // A region costs microseconds: below about 16 Ki elements a second thread is no gain.
+  const bool is_small = range.end - range.begin < 4;
+#pragma omp parallel num_threads(num_threads) if (!is_small)
+  {
+    const auto part = table.part(range, static_cast<std::size_t>(omp_get_thread_num()),
+                                 static_cast<std::size_t>(omp_get_num_threads()));
+    for (std::size_t index = part.begin; index < part.end; ++index) body(chunks[index], index);
+  }
+}
+
+}  // namespace gradfuse

@@ -1,0 +1,47 @@
+#pragma once
+// The (tensor, chunk) pairs of a list of tensors: made once, walked by every pass.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace gradfuse {
+
+/// Elements of a chunk. Sums are formed chunk by chunk, so this number is part of the results' bits.
+inline constexpr std::int64_t kChunkSize = 4096;
+
+struct Chunk {
+  std::int64_t begin;  // first element, in the tensor
+  std::uint32_t tensor;
+  std::uint32_t numel;
+};
+
+struct ChunkRange {
+  std::size_t begin, end;
+};
+
+class WorkTable {
+ public:
+  explicit WorkTable(std::span<const std::size_t> numels);
+
+  std::span<const Chunk> chunks() const noexcept { return chunks_; }
+  std::size_t num_tensors() const noexcept { return first_chunk_.size() - 1; }
+  std::int64_t numel() const noexcept { return numel_; }
+  ChunkRange chunks_of(std::size_t tensor) const { return {first_chunk_[tensor], first_chunk_[tensor + 1]}; }
+  ChunkRange all_chunks() const noexcept { return {0, chunks_.size()}; }
+
+  /// The part of `range` that falls to one of `num_threads`: whole chunks, about the same work each. It depends on
+  /// nothing else, so a page stays with its thread from pass to pass.
+  ChunkRange part(ChunkRange range, std::size_t thread, std::size_t num_threads) const;
+
+ private:
+  std::size_t boundary(ChunkRange range, std::size_t thread, std::size_t num_threads) const;
+
+  std::vector<Chunk> chunks_;
+  std::vector<std::size_t> first_chunk_;   // by tensor, and one past the last
+  std::vector<std::int64_t> cost_before_;  // by chunk, and the total
+  std::int64_t numel_ = 0;
+};
+
+}  // namespace gradfuse

@@ -1,0 +1,76 @@
+// Adam and AdamW: one rule, apart from where the weight decay goes.
+#include "src/core/groups.hpp"
+#include "src/core/optimizer_rule.hpp"
+#include "src/core/segments.hpp"
+
+namespace gradfuse {
+namespace {
+
+template <class Options>
+class AdamRule final : public OptimizerRule {
+ public:
+  explicit AdamRule(const Options& defaults) : groups_(defaults) {}
+  Groups<Options>& groups() { return groups_; }
+
+  void check_groups(const ParameterSet& params) override {
+    groups_.grow(params);
+    groups_.check();
+    for (std::size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
+      const std::size_t group = params[tensor].group;
+      if (groups_[group].amsgrad == (tensors_[tensor].max_exp_avg_sq != nullptr)) continue;
+      throw Error(fmt::format("group {}: amsgrad was changed after its tensors got their states; set it before the "
+                              "first step",
+                              group));
+    }
+  }
+
+  void grow(const ParameterSet& params) override {
+    exp_avg_.grow(params);
+    exp_avg_sq_.grow(params);
+    max_exp_avg_sq_.grow(params, [&](std::size_t tensor) { return groups_[params[tensor].group].amsgrad; });
+    coefs_.resize(params.size());
+    for (std::size_t tensor = tensors_.size(); tensor < params.size(); ++tensor) {
+      tensors_.push_back({.param = static_cast<float*>(params[tensor].param.data),
+                          .exp_avg = static_cast<float*>(exp_avg_[tensor]),
+                          .exp_avg_sq = static_cast<float*>(exp_avg_sq_[tensor]),
+                          .max_exp_avg_sq = static_cast<float*>(max_exp_avg_sq_[tensor]),
+                          .model = params[tensor].model});
+    }
+  }
+
+  std::variant<AdamControl, SgdControl> control() override { return AdamControl{groups_.refresh(), coefs_}; }
+
+  void step(const Backend& backend, const Values& values, std::span<const std::uint32_t> group_of,
+            std::span<const std::int64_t>, const ControlBlock& control) const override {
+    backend.adam({values, tensors_, group_of, groups_.hyper(), coefs_, control});
+  }
+
+  std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {
+    std::vector<OptimizerState> states{{"exp_avg", exp_avg_.view(params, tensor)},
+                                       {"exp_avg_sq", exp_avg_sq_.view(params, tensor)}};
+    if (max_exp_avg_sq_[tensor] != nullptr) states.push_back({"max_exp_avg_sq", max_exp_avg_sq_.view(params, tensor)});
+    return states;
+  }
+
+ private:
+  Groups<Options> groups_;
+  Segments exp_avg_{DType::kFloat32}, exp_avg_sq_{DType::kFloat32}, max_exp_avg_sq_{DType::kFloat32};
+  std::vector<AdamTensor> tensors_;
+  std::vector<element::AdamCoefs<float>> coefs_;
+};
+
+}  // namespace
+
+Adam::Adam(const ParameterSet& params, const AdamOptions& defaults)
+    : Optimizer(params, std::make_unique<AdamRule<AdamOptions>>(defaults)) {}
+AdamOptions& Adam::group(std::size_t index) {
+  return static_cast<AdamRule<AdamOptions>&>(rule()).groups().at(params(), index);
+}
+
+AdamW::AdamW(const ParameterSet& params, const AdamWOptions& defaults)
+    : Optimizer(params, std::make_unique<AdamRule<AdamWOptions>>(defaults)) {}
+AdamWOptions& AdamW::group(std::size_t index) {
+  return static_cast<AdamRule<AdamWOptions>&>(rule()).groups().at(params(), index);
+}
+
+}  // namespace gradfuse

@@ -1,0 +1,26 @@
+#pragma once
+// What the optimizers differ in: hyper-parameters, states, and the step pass.
+#include <gradfuse/optimizer.hpp>
+
+#include <vector>
+
+#include "src/backend/backend.hpp"
+
+namespace gradfuse {
+
+class OptimizerRule {
+ public:
+  virtual ~OptimizerRule() = default;
+
+  /// Takes in groups that joined. @throws Error  a group's hyper-parameters are out of range.
+  virtual void check_groups(const ParameterSet& params) = 0;
+  /// Gives states to the tensors that joined.
+  virtual void grow(const ParameterSet& params) = 0;
+  /// The part of the control pass that depends on the rule, from the groups as they are now.
+  virtual std::variant<AdamControl, SgdControl> control() = 0;
+  virtual void step(const Backend& backend, const Values& values, std::span<const std::uint32_t> group_of,
+                    std::span<const std::int64_t> step_counts, const ControlBlock& control) const = 0;
+  virtual std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const = 0;
+};
+
+}  // namespace gradfuse

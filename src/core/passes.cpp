@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <gradfuse/error.hpp>
+#include <gradfuse/passes.hpp>
+
+#include "src/backend/backend.hpp"
+#include "src/backend/canonical_sum.hpp"
+#include "src/core/check_hyper.hpp"
+#include "src/core/check_view.hpp"
+#include "src/core/hyper_parameters.hpp"
+
+namespace gradfuse {
+namespace {
+
+struct NamedList {
+  std::string_view name;
+  const ConstTensorList& list;
+};
+
+void check_same_shape(const NamedList& a, const NamedList& b) {
+  const auto a_views = a.list.views(), b_views = b.list.views();
+  if (a_views.size() != b_views.size()) {
+    throw Error(fmt::format("`{}` has {} tensors, `{}` has {}", a.name, a_views.size(), b.name, b_views.size()));
+  }
+  for (std::size_t t = 0; t < a_views.size(); ++t) {
+    if (a_views[t].numel != b_views[t].numel) {
+      throw Error(fmt::format("tensor {}: `{}` has {} elements, `{}` has {}", t, a.name, a_views[t].numel, b.name,
+                              b_views[t].numel));
+    }
+  }
+  if (&a.list.backend() != &b.list.backend()) {
+    throw Error(fmt::format("`{}` and `{}` were made for two backends; make both with the same one", a.name, b.name));
+  }
+}
+
+/// What is written may be what is read, in place; a partial overlap would be read after it was overwritten.
+void check_may_write(const NamedList& in, const NamedList& out) {
+  check_same_shape(in, out);
+  for (std::size_t t = 0; t < in.list.views().size(); ++t) {
+    const ConstTensorView &from = in.list.views()[t], &to = out.list.views()[t];
+    const bool in_place = from.data == to.data && from.dtype == to.dtype;
+    if (!in_place && overlap(from, to)) {
+      throw Error(fmt::format("tensor {}: `{}` and `{}` overlap without being the same", t, in.name, out.name));
+    }
+  }
+}
+
+void check_float32(const NamedList& list) {
+  for (std::size_t t = 0; t < list.list.views().size(); ++t) {
+    const DType dtype = list.list.views()[t].dtype;
+    if (dtype != DType::kFloat32) {
+      throw Error(fmt::format("tensor {} of `{}` is {}; it must be float32", t, list.name, dtype_name(dtype)));
+    }
+  }
+}
+
+float* floats(const TensorList& list, std::size_t tensor) { return static_cast<float*>(list.writable()[tensor].data); }
+
+void check_step(std::int64_t step) {
+  if (step < 1) throw Error(fmt::format("step is {}; it counts from 1 and includes the step to be made", step));
+}
+
+std::vector<ValueSlot> value_slots(const ConstTensorList& grad) {
+  std::vector<ValueSlot> slots;
+  for (const ConstTensorView& view : grad.views()) slots.push_back({.acc = view.data, .pending = {}, .weight = 1.0f});
+  return slots;
+}
+
+constexpr ControlBlock kApply{StepOutcome::kApplied, 0.0, 1.0, kNoIndex, kNoIndex};
+
+void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper, std::int64_t step) {
+  check_step(step);
+  check_hyper(0, hyper);
+  if (hyper.amsgrad != (lists.max_exp_avg_sq != nullptr)) {
+    throw Error("`max_exp_avg_sq` must be given with amsgrad, and only then");
+  }
+  const NamedList param{"param", lists.param};
+  std::vector<NamedList> written{param, {"exp_avg", lists.exp_avg}, {"exp_avg_sq", lists.exp_avg_sq}};
+  if (lists.max_exp_avg_sq != nullptr) written.push_back({"max_exp_avg_sq", *lists.max_exp_avg_sq});
+  check_float32({"grad", lists.grad});
+  for (const NamedList& list : written) {
+    check_float32(list);
+    check_may_write({"grad", lists.grad}, list);
+  }
+  const std::size_t num_tensors = lists.param.views().size();
+  std::vector<AdamTensor> tensors;
+  for (std::size_t t = 0; t < num_tensors; ++t) {
+    tensors.push_back({floats(lists.param, t), floats(lists.exp_avg, t), floats(lists.exp_avg_sq, t),
+                       lists.max_exp_avg_sq == nullptr ? nullptr : floats(*lists.max_exp_avg_sq, t), TensorView{}});
+  }
+  const std::vector<std::uint32_t> group_of(num_tensors, 0);
+  const std::vector<element::AdamCoefs<float>> coefs(num_tensors, element::adam_coefs(hyper, step, 1.0));
+  const std::vector<ValueSlot> slots = value_slots(lists.grad);
+  lists.param.backend().adam({{lists.param.table(), slots, DType::kFloat32},
+                              tensors,
+                              group_of,
+                              std::span(&hyper, 1),
+                              coefs,
+                              kApply});
+}
+
+/// By tensor. FP32 values are read where they are, others are widened on the way.
+std::vector<double> sums_of_squares(const ConstTensorList& tensors) {
+  std::vector<ValueSlot> slots;
+  for (const ConstTensorView& view : tensors.views()) {
+    if (view.dtype == DType::kFloat32) {
+      slots.push_back({.acc = view.data, .pending = {}, .weight = 1.0f});
+    } else {
+      slots.push_back({.acc = nullptr, .pending = view, .weight = 1.0f});
+    }
+  }
+  std::vector<double> chunk_sums(tensors.table().chunks().size()), tensor_sums(slots.size());
+  tensors.backend().stats({{tensors.table(), slots, DType::kFloat32}, chunk_sums, tensor_sums});
+  return tensor_sums;
+}
+
+}  // namespace
+
+void zero(const TensorList& out) { out.backend().zero(out.table(), out.writable()); }
+
+void scale(const ConstTensorList& in, const TensorList& out, float factor, bool* found_nonfinite) {
+  check_may_write({"in", in}, {"out", out});
+  const bool found = out.backend().scale(out.table(), factor, in.views(), out.writable());
+  if (found && found_nonfinite != nullptr) *found_nonfinite = true;
+}
+
+void cast(const ConstTensorList& in, const TensorList& out) { scale(in, out, 1.0f); }
+
+void axpby(float a, const ConstTensorList& x, float b, const ConstTensorList& y, const TensorList& out) {
+  check_float32({"y", y});
+  check_float32({"out", out});
+  check_may_write({"x", x}, {"out", out});
+  check_may_write({"y", y}, {"out", out});
+  out.backend().axpby(out.table(), a, x.views(), b, y.views(), out.writable());
+}
+
+double l2_norm(const ConstTensorList& tensors) { return std::sqrt(canonical_sum(sums_of_squares(tensors))); }
+
+std::vector<double> l2_norm_per_tensor(const ConstTensorList& tensors) {
+  std::vector<double> norms = sums_of_squares(tensors);
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+double inf_norm(const ConstTensorList& tensors) {
+  return tensors.backend().max_magnitude(tensors.table(), tensors.views());
+}
+
+void clip(const TensorList& tensors, double norm, double max_norm) {
+  if (!(max_norm >= 0.0)) throw Error(fmt::format("max_norm is {}; it must be at least 0", max_norm));
+  const double coef = element::clip_coefficient(norm, max_norm);
+  if (coef < 1.0) scale(tensors, tensors, static_cast<float>(coef));
+}
+
+void adamw_step(const AdamLists& lists, const AdamWOptions& options, std::int64_t step) {
+  adam_pass(lists, hyper_parameters(options), step);
+}
+void adam_step(const AdamLists& lists, const AdamOptions& options, std::int64_t step) {
+  adam_pass(lists, hyper_parameters(options), step);
+}
+
+void sgd_step(const SgdLists& lists, const SgdOptions& options, std::int64_t step) {
+  const element::SgdHyperParameters hyper = hyper_parameters(options);
+  check_step(step);
+  check_hyper(0, hyper);
+  if ((hyper.momentum != 0.0) != (lists.momentum_buffer != nullptr)) {
+    throw Error("`momentum_buffer` must be given with momentum, and only then");
+  }
+  const NamedList grad{"grad", lists.grad};
+  check_float32(grad);
+  check_float32({"param", lists.param});
+  check_may_write(grad, {"param", lists.param});
+  if (lists.momentum_buffer != nullptr) {
+    check_float32({"momentum_buffer", *lists.momentum_buffer});
+    check_may_write(grad, {"momentum_buffer", *lists.momentum_buffer});
+  }
+  const std::size_t num_tensors = lists.param.views().size();
+  std::vector<SgdTensor> tensors;
+  for (std::size_t t = 0; t < num_tensors; ++t) {
+    tensors.push_back({floats(lists.param, t),
+                       lists.momentum_buffer == nullptr ? nullptr : floats(*lists.momentum_buffer, t), TensorView{}});
+  }
+  const std::vector<std::uint32_t> group_of(num_tensors, 0);
+  const std::vector<std::int64_t> steps(num_tensors, step);
+  const std::vector<element::SgdCoefs<float>> coefs(num_tensors, element::sgd_coefs(hyper, 1.0));
+  const std::vector<ValueSlot> slots = value_slots(lists.grad);
+  lists.param.backend().sgd({{lists.param.table(), slots, DType::kFloat32},
+                             tensors,
+                             group_of,
+                             std::span(&hyper, 1),
+                             coefs,
+                             steps,
+                             kApply});
+}
+
+}  // namespace gradfuse
