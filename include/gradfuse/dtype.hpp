@@ -23,7 +23,7 @@ struct BFloat16 {
 constexpr std::size_t element_size(DType dtype) noexcept {
   switch (dtype) {
     case DType::kFloat32: return 4;
-    case DType::kFloat16: return 2;
+    case DType::kFloat16:
     case DType::kBFloat16: return 2;
     case DType::kFloat64: return 8;
   }

@@ -15,8 +15,8 @@ struct LossScalerOptions {
 };
 
 /// Dynamic scaling as torch.amp.GradScaler does it (Micikevicius et al. 2018, arXiv:1710.03740): a window with values
-/// that are not finite is skipped and the scale backs off; after `growth_interval` applied steps it grows. Beside torch's
-/// rule it never falls below `min_scale`, and growth that would pass `max_scale` is not taken.
+/// that are not finite is skipped and the scale backs off; after `growth_interval` applied steps it grows. Beside
+/// torch's rule it never falls below `min_scale`, and growth that would pass `max_scale` is not taken.
 class LossScaler {
  public:
   /// @throws Error  a scale is not positive and finite in FP32 or outside [min_scale, max_scale], growth_factor < 1,

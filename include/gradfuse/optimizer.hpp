@@ -52,8 +52,8 @@ struct OptimizerState {
 
 class OptimizerRule;  // what Adam and SGD differ in
 
-/// Semantics, defaults and order of operations are those of torch.optim. A step that is skipped leaves parameters, states,
-/// step counts and model copies as they were, bit for bit; so does any step for a tensor without a gradient.
+/// Semantics, defaults and order of operations are those of torch.optim. A step that is skipped leaves parameters,
+/// states, step counts and model copies as they were, bit for bit; so does any step for a tensor without a gradient.
 class Optimizer {
  public:
   Optimizer(Optimizer&&) noexcept;
@@ -61,7 +61,8 @@ class Optimizer {
   virtual ~Optimizer();
 
   /// Ends the window: gradients divided by its total count and loss scale, clipped, applied; the next window begins.
-  /// @throws Error  before anything is changed: the window belongs to another set or holds no micro-batch, `max_grad_norm`
+  /// @throws Error  before anything is changed: the window belongs to another set or holds no micro-batch,
+  /// `max_grad_norm`
   ///                is negative or NaN, or a group's hyper-parameters are out of range.
   void step(Window& window, const StepOptions& options = {});
   const StepReport& last_report() const noexcept;

@@ -43,7 +43,8 @@ class TensorList : public ConstTensorList {
 };
 
 // Every pass throws `Error` before it writes when the lists differ in number of tensors or in a tensor's numel, when a
-// dtype does not fit, or when a tensor partly overlaps its counterpart; the same memory with the same dtype is in place.
+// dtype does not fit, or when a tensor partly overlaps its counterpart; the same memory with the same dtype is in
+// place.
 
 /// out = 0, any dtype.
 void zero(const TensorList& out);

@@ -10,9 +10,9 @@
 
 namespace gradfuse {
 
-/// A window as separate passes: zero, one add a micro-batch, unscale with check, norm, clip, step, model copy. Results agree
-/// with `Window` and `Optimizer` within rounding: unscaling and clipping round each gradient once more. Every tensor needs
-/// a gradient in every micro-batch, and all groups share one set of options.
+/// A window as separate passes: zero, one add a micro-batch, unscale with check, norm, clip, step, model copy. Results
+/// agree with `Window` and `Optimizer` within rounding: unscaling and clipping round each gradient once more. Every
+/// tensor needs a gradient in every micro-batch, and all groups share one set of options.
 class UnfusedChain {
  public:
   using Options = std::variant<AdamWOptions, AdamOptions, SgdOptions>;

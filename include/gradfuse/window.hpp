@@ -43,9 +43,10 @@ struct AccumulatorSlot {
   WindowPosition position;  ///< kFirst: assign (a GEMM's beta = 0); the old content is garbage. kLater: add (beta = 1).
 };
 
-/// Accumulates gradients: the first micro-batch assigns, later ones add with one rounding an element (Huang et al. 2019,
-/// arXiv:1811.06965, section 2.2), the last stays pending, to be read by the optimizer's passes beside the accumulator.
-/// `Optimizer::step` ends the window and begins the next. A window may be stepped before it is full: what it got counts.
+/// Accumulates gradients: the first micro-batch assigns, later ones add with one rounding an element (Huang et al.
+/// 2019, arXiv:1811.06965, section 2.2), the last stays pending, to be read by the optimizer's passes beside the
+/// accumulator. `Optimizer::step` ends the window and begins the next. A window may be stepped before it is full: what
+/// it got counts.
 class Window {
  public:
   /// @throws Error  `steps` is 0, the accumulator dtype is neither float32 nor float64, `fixed_total` is not positive.
@@ -59,14 +60,14 @@ class Window {
   ///               device. A default-constructed view: this tensor has no gradient here, and is left as it is.
   ///               After the last micro-batch the memory must stay valid and unchanged until the step.
   /// @throws Error  before anything is changed: the number of views, a size, dtype, device or alignment does not fit, a
-  ///                pointer is null, a gradient overlaps a parameter or the accumulator, the weight or count is negative
-  ///                or not finite, or the window is full already.
+  ///                pointer is null, a gradient overlaps a parameter or the accumulator, the weight or count is
+  ///                negative or not finite, or the window is full already.
   void add(std::span<const ConstTensorView> grads, const MicroBatch& micro_batch = {});
   /// The same for a list; a tensor that is listed several times (tied weights) gets the sum.
   void add(std::span<const Gradient> grads, const MicroBatch& micro_batch = {});
 
-  /// For a producer that accumulates by itself, like a GEMM with beta 0 or 1; it applies the weight. The tensor counts as
-  /// having a gradient from now on: write the whole segment before the next `add`, which ends the micro-batch.
+  /// For a producer that accumulates by itself, like a GEMM with beta 0 or 1; it applies the weight. The tensor counts
+  /// as having a gradient from now on: write the whole segment before the next `add`, which ends the micro-batch.
   /// @throws Error  no such tensor, or the window is full.
   AccumulatorSlot claim(std::size_t tensor);
   /// The accumulated, not yet normalised gradient of a tensor, without what is pending; absent when there is none.

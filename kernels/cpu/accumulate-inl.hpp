@@ -1,5 +1,6 @@
-// Loops of the scaled add. Limited by memory: gradient in, accumulator out, and in when later; 6 and 10 bytes an element
-// with 16-bit gradients. Finding values that are not finite costs an add: `x - x` is 0 for those that are, else NaN.
+// Loops of the scaled add. Limited by memory: gradient in, accumulator out, and in when later; 6 and 10 bytes an
+// element with 16-bit gradients. Finding values that are not finite costs an add: `x - x` is 0 for those that are, else
+// NaN.
 
 template <class Grad, Store kStore>
 bool accumulate_first_to(float weight, const Grad* grad, float* out, std::size_t numel) {

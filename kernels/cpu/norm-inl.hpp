@@ -1,5 +1,5 @@
-// Loops that only read: the canonical sum of squares and the largest magnitude. Limited by memory: 4 bytes an element of
-// the accumulator and 2 of a 16-bit pending gradient.
+// Loops that only read: the canonical sum of squares and the largest magnitude. Limited by memory: 4 bytes an element
+// of the accumulator and 2 of a 16-bit pending gradient.
 
 inline constexpr std::size_t kSumLanes = 256;
 
@@ -9,8 +9,9 @@ GF_ELEMENT double sum_of_squares_of(const Value& value, std::size_t numel) {
   // Lanes past the end would hold +0, and adding +0 to a sum of squares changes no bit: they need not exist.
   const std::size_t used = numel < kSumLanes ? std::bit_ceil(numel < kLanes ? kLanes : numel) : kSumLanes;
   for (std::size_t l = 0; l < used; ++l) lanes[l] = 0.0;
-  // Row by row, though the lanes then pass through the L1 cache each time: taking several rows at once, to keep lanes in
-  // registers, strides through memory, where the hardware's prefetchers do not follow (measured: a third of the speed).
+  // Row by row, though the lanes then pass through the L1 cache each time: taking several rows at once, to keep lanes
+  // in registers, strides through memory, where the hardware's prefetchers do not follow (measured: a third of the
+  // speed).
   for (std::size_t row = 0; row < numel; row += kSumLanes) {
     const std::size_t in_row = numel - row < kSumLanes ? numel - row : kSumLanes;
     for_each_vector(0, in_row, [&](std::size_t i, auto part) GF_ATTR {

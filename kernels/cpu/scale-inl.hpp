@@ -36,8 +36,8 @@ void axpby_loop(float a, const void* x_, float b, const float* y, float* out, st
 
 template <Store kStore>
 void zero_to(float* out, std::size_t numel) {
-  for_each_stored_vector<kStore>(out, numel,
-                                 [&](std::size_t i, auto lanes) GF_ATTR { store<kStore>(splat(0.0f), out + i, lanes); });
+  for_each_stored_vector<kStore>(
+      out, numel, [&](std::size_t i, auto lanes) GF_ATTR { store<kStore>(splat(0.0f), out + i, lanes); });
 }
 inline void zero_loop(float* out, std::size_t numel, Store store_kind) {
   store_kind == Store::kStreaming ? zero_to<Store::kStreaming>(out, numel) : zero_to<Store::kCached>(out, numel);

@@ -1,8 +1,8 @@
 // The loops compiled once per SIMD target, and the choice among them at run time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd_targets.cpp"  // foreach_target.h includes this file again per target
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <bit>

@@ -2,9 +2,15 @@
 // beside the value (4 accumulated, 2 pending).
 
 GF_ELEMENT AdamCoefs<F32> splat(const element::AdamCoefs<float>& c) {
-  return {splat(c.grad_scale),  splat(c.one_minus_beta1), splat(c.beta2),
-          splat(c.one_minus_beta2), splat(c.inv_sqrt_bias_correction2), splat(c.eps),
-          splat(c.neg_step_size), splat(c.decay), splat(c.weight_decay)};
+  return {splat(c.grad_scale),
+          splat(c.one_minus_beta1),
+          splat(c.beta2),
+          splat(c.one_minus_beta2),
+          splat(c.inv_sqrt_bias_correction2),
+          splat(c.eps),
+          splat(c.neg_step_size),
+          splat(c.decay),
+          splat(c.weight_decay)};
 }
 GF_ELEMENT SgdCoefs<F32> splat(const element::SgdCoefs<float>& c) {
   return {splat(c.grad_scale), splat(c.neg_lr), splat(c.momentum), splat(c.one_minus_dampening), splat(c.weight_decay)};

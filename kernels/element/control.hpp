@@ -1,5 +1,5 @@
-// What one step needs beside the tensors, formed in FP64 and rounded once: norm, clip coefficient, the one factor on the
-// gradients, each tensor's coefficients, the next loss scale. Included by scalar.hpp: no guard, no includes.
+// What one step needs beside the tensors, formed in FP64 and rounded once: norm, clip coefficient, the one factor on
+// the gradients, each tensor's coefficients, the next loss scale. Included by scalar.hpp: no guard, no includes.
 
 /// A norm or factor is of use only if it is finite and FP32 can hold it; NaN is not.
 GF_ELEMENT bool fits_float(double value) { return value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38; }

@@ -1,5 +1,6 @@
 // FP16 and BF16 from and to FP32, on the bits: to nearest, ties to even; overflow to infinity; a NaN stays a NaN;
-// denormals are kept. Included per arithmetic type: no guard, no includes. `U` is a 32-bit unsigned integer or a vector.
+// denormals are kept. Included per arithmetic type: no guard, no includes. `U` is a 32-bit unsigned integer or a
+// vector.
 
 template <class U>
 GF_ELEMENT U bfloat16_from_float_bits(U bits) {

@@ -47,8 +47,7 @@ void step_pass(const cpu::Loops& loops, int threads, const Values& values, const
 BackendInfo CpuBackend::info() const { return {"cpu", std::string(loops_.target), threads_}; }
 
 void CpuBackend::add(const AddPass& pass) const {
-  const ChunkRange range{pass.table.chunks_of(pass.first_tensor).begin,
-                         pass.table.chunks_of(pass.end_tensor - 1).end};
+  const ChunkRange range{pass.table.chunks_of(pass.first_tensor).begin, pass.table.chunks_of(pass.end_tensor - 1).end};
   const cpu::Store store = store_for(pass.table.numel(), DType::kFloat32);
   for_each_chunk(pass.table, range, threads_, [&](const Chunk& chunk, std::size_t) {
     const AddSlot& slot = pass.slots[chunk.tensor];

@@ -1,6 +1,6 @@
 #pragma once
-// The passes on host memory: loops of one SIMD target, OpenMP threads, and the fused passes put together from loops that
-// hand a chunk on in the L1 cache.
+// The passes on host memory: loops of one SIMD target, OpenMP threads, and the fused passes put together from loops
+// that hand a chunk on in the L1 cache.
 #include "kernels/cpu/loops.hpp"
 #include "src/backend/backend.hpp"
 
@@ -23,8 +23,8 @@ class CpuBackend final : public Backend {
   void zero(const WorkTable&, std::span<const TensorView> out) const override;
   bool scale(const WorkTable&, float factor, std::span<const ConstTensorView> in,
              std::span<const TensorView> out) const override;
-  void axpby(const WorkTable&, float a, std::span<const ConstTensorView> x, float b,
-             std::span<const ConstTensorView> y, std::span<const TensorView> out) const override;
+  void axpby(const WorkTable&, float a, std::span<const ConstTensorView> x, float b, std::span<const ConstTensorView> y,
+             std::span<const TensorView> out) const override;
   double max_magnitude(const WorkTable&, std::span<const ConstTensorView> x) const override;
 
  private:

@@ -38,8 +38,7 @@ void fill_coefs(const ControlPass& pass, std::span<Coefs> coefs, Compute compute
 }  // namespace
 
 void CpuBackend::control(const ControlPass& pass) const {
-  const double norm =
-      element::gradient_norm(canonical_sum(pass.tensor_sums), pass.loss_scale, pass.total_count);
+  const double norm = element::gradient_norm(canonical_sum(pass.tensor_sums), pass.loss_scale, pass.total_count);
   const double clip_coef = element::clip_coefficient(norm, pass.max_norm);
   const double grad_scale = clip_coef / (pass.loss_scale * pass.total_count);
   pass.control = {StepOutcome::kApplied, norm, clip_coef, kNoIndex, kNoIndex};
@@ -61,9 +60,8 @@ void CpuBackend::control(const ControlPass& pass) const {
     });
   } else {
     const auto& sgd = std::get<SgdControl>(pass.rule);
-    fill_coefs(pass, sgd.coefs, [&](std::uint32_t group, std::int64_t) {
-      return element::sgd_coefs(sgd.groups[group], grad_scale);
-    });
+    fill_coefs(pass, sgd.coefs,
+               [&](std::uint32_t group, std::int64_t) { return element::sgd_coefs(sgd.groups[group], grad_scale); });
   }
 }
 

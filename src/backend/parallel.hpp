@@ -12,8 +12,10 @@ namespace gradfuse {
 template <class Body>
 void for_each_chunk(const WorkTable& table, ChunkRange range, int num_threads, Body body) {
   const auto chunks = table.chunks();
-  // A region costs microseconds: below about 16 Ki elements a second thread is no gain.
-  const bool is_small = range.end - range.begin < 4;
+  // A region costs microseconds, and much more where threads must wait for a processor: a second thread has to save
+  // that.
+  constexpr std::int64_t kWorthAThread = 32 * 1024;
+  const bool is_small = table.cost_of(range) < kWorthAThread;
 #pragma omp parallel num_threads(num_threads) if (!is_small)
   {
     const auto part = table.part(range, static_cast<std::size_t>(omp_get_thread_num()),

@@ -29,6 +29,8 @@ class WorkTable {
   std::size_t num_tensors() const noexcept { return first_chunk_.size() - 1; }
   std::int64_t numel() const noexcept { return numel_; }
   ChunkRange chunks_of(std::size_t tensor) const { return {first_chunk_[tensor], first_chunk_[tensor + 1]}; }
+  /// Elements of the range, and as many more for each chunk as turning to it is worth.
+  std::int64_t cost_of(ChunkRange range) const { return cost_before_[range.end] - cost_before_[range.begin]; }
   ChunkRange all_chunks() const noexcept { return {0, chunks_.size()}; }
 
   /// The part of `range` that falls to one of `num_threads`: whole chunks, about the same work each. It depends on

@@ -18,9 +18,10 @@ class AdamRule final : public OptimizerRule {
     for (std::size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
       const std::size_t group = params[tensor].group;
       if (groups_[group].amsgrad == (tensors_[tensor].max_exp_avg_sq != nullptr)) continue;
-      throw Error(fmt::format("group {}: amsgrad was changed after its tensors got their states; set it before the "
-                              "first step",
-                              group));
+      throw Error(
+          fmt::format("group {}: amsgrad was changed after its tensors got their states; set it before the "
+                      "first step",
+                      group));
     }
   }
 

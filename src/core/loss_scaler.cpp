@@ -24,8 +24,8 @@ void check(const LossScalerOptions& options) {
     throw Error(fmt::format("loss scale growth_factor is {}; it must be at least 1", options.growth_factor));
   }
   if (!(options.backoff_factor > 0.0 && options.backoff_factor <= 1.0)) {
-    throw Error(fmt::format("loss scale backoff_factor is {}; it must be above 0 and at most 1",
-                            options.backoff_factor));
+    throw Error(
+        fmt::format("loss scale backoff_factor is {}; it must be above 0 and at most 1", options.backoff_factor));
   }
   if (options.growth_interval < 1) {
     throw Error(fmt::format("loss scale growth_interval is {}; it must be at least 1", options.growth_interval));
@@ -48,12 +48,12 @@ LossScaler LossScaler::fixed(double scale) {
 void LossScaler::load(State state) {
   if (!(state.scale >= static_cast<float>(options_.min_scale) &&
         state.scale <= static_cast<float>(options_.max_scale))) {
-    throw Error(fmt::format("saved loss scale {} is outside {} to {}", state.scale, options_.min_scale,
-                            options_.max_scale));
+    throw Error(
+        fmt::format("saved loss scale {} is outside {} to {}", state.scale, options_.min_scale, options_.max_scale));
   }
   if (state.growth_tracker < 0 || state.growth_tracker >= options_.growth_interval) {
-    throw Error(fmt::format("saved growth tracker {} is outside 0 to {}", state.growth_tracker,
-                            options_.growth_interval - 1));
+    throw Error(
+        fmt::format("saved growth tracker {} is outside 0 to {}", state.growth_tracker, options_.growth_interval - 1));
   }
   state_ = state;
 }

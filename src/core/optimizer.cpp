@@ -12,7 +12,7 @@ namespace gradfuse {
 
 struct Optimizer::State {
   const ParameterSet* params;
-  std::vector<std::uint32_t> group_of;    // by tensor, as are the next two
+  std::vector<std::uint32_t> group_of;  // by tensor, as are the next two
   std::vector<std::int64_t> step_counts;
   std::vector<double> tensor_sums;
   std::vector<double> chunk_sums;  // scratch of the stats pass
@@ -28,7 +28,8 @@ void check_step(const Window::State& window, const ParameterSet& params, const S
   }
   if (window.micro_batches == 0) throw Error("the window holds no micro-batch; call Window::add before the step");
   if (window.has_claims) {
-    throw Error("the last micro-batch has claimed accumulators but was not ended; call Window::add, if with no gradients");
+    throw Error(
+        "the last micro-batch has claimed accumulators but was not ended; call Window::add, if with no gradients");
   }
   if (options.max_grad_norm && !(*options.max_grad_norm >= 0.0)) {
     throw Error(fmt::format("max_grad_norm is {}; it must be at least 0", *options.max_grad_norm));

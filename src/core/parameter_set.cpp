@@ -45,8 +45,8 @@ std::size_t ParameterSet::add(Parameter parameter) {
                               dtype_name(model.dtype)));
     }
     if (model.numel != param.numel) {
-      throw Error(fmt::format("model copy of parameter {} has {} elements, the parameter {}", label, model.numel,
-                              param.numel));
+      throw Error(
+          fmt::format("model copy of parameter {} has {} elements, the parameter {}", label, model.numel, param.numel));
     }
     if (overlap(model, param)) throw Error(fmt::format("model copy of parameter {} overlaps the parameter", label));
   }

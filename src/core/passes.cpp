@@ -28,8 +28,8 @@ void check_same_shape(const NamedList& a, const NamedList& b) {
                               b_views[t].numel));
     }
   }
-  if (&a.list.backend() != &b.list.backend()) {
-    throw Error(fmt::format("`{}` and `{}` were made for two backends; make both with the same one", a.name, b.name));
+  if (a.list.backend().device() != b.list.backend().device()) {
+    throw Error(fmt::format("`{}` and `{}` are on two devices; move one", a.name, b.name));
   }
 }
 
@@ -91,12 +91,8 @@ void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
   const std::vector<element::AdamCoefs<float>> coefs(num_tensors, element::adam_coefs(hyper, step, 1.0));
   const std::vector<ValueSlot> slots = value_slots(lists.grad);
-  lists.param.backend().adam({{lists.param.table(), slots, DType::kFloat32},
-                              tensors,
-                              group_of,
-                              std::span(&hyper, 1),
-                              coefs,
-                              kApply});
+  lists.param.backend().adam(
+      {{lists.param.table(), slots, DType::kFloat32}, tensors, group_of, std::span(&hyper, 1), coefs, kApply});
 }
 
 /// By tensor. FP32 values are read where they are, others are widened on the way.
@@ -184,13 +180,8 @@ void sgd_step(const SgdLists& lists, const SgdOptions& options, std::int64_t ste
   const std::vector<std::int64_t> steps(num_tensors, step);
   const std::vector<element::SgdCoefs<float>> coefs(num_tensors, element::sgd_coefs(hyper, 1.0));
   const std::vector<ValueSlot> slots = value_slots(lists.grad);
-  lists.param.backend().sgd({{lists.param.table(), slots, DType::kFloat32},
-                             tensors,
-                             group_of,
-                             std::span(&hyper, 1),
-                             coefs,
-                             steps,
-                             kApply});
+  lists.param.backend().sgd(
+      {{lists.param.table(), slots, DType::kFloat32}, tensors, group_of, std::span(&hyper, 1), coefs, steps, kApply});
 }
 
 }  // namespace gradfuse

@@ -17,9 +17,10 @@ class SgdRule final : public OptimizerRule {
     for (std::size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
       const std::size_t group = params[tensor].group;
       if ((groups_[group].momentum != 0.0) == (tensors_[tensor].momentum_buffer != nullptr)) continue;
-      throw Error(fmt::format("group {}: momentum was turned on or off after its tensors got their states; a schedule "
-                              "may change its value only",
-                              group));
+      throw Error(
+          fmt::format("group {}: momentum was turned on or off after its tensors got their states; a schedule "
+                      "may change its value only",
+                      group));
     }
   }
 

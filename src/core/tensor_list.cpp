@@ -26,7 +26,8 @@ TensorList::TensorList(std::vector<TensorView> views, std::shared_ptr<const Back
   for (std::size_t tensor = 0; tensor < writable_.size(); ++tensor) {
     const TensorView& view = writable_[tensor];
     if (const auto other = memory.overlapping(view.data, view.num_bytes())) {
-      throw Error(fmt::format("tensors {} and {} of the list share memory; a pass would write it twice", *other, tensor));
+      throw Error(
+          fmt::format("tensors {} and {} of the list share memory; a pass would write it twice", *other, tensor));
     }
     memory.insert(view.data, view.num_bytes(), tensor);
   }

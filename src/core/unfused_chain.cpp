@@ -52,7 +52,11 @@ bool needs_second_array(const UnfusedChain::Options& options) { return !std::hol
 
 struct UnfusedChain::State {
   State(const ParameterSet& params_, const Options& options_)
-      : params(params_), options(options_), param(param_list(params_)), model(model_copy(params_)), acc(params_),
+      : params(params_),
+        options(options_),
+        param(param_list(params_)),
+        model(model_copy(params_)),
+        acc(params_),
         first(params_) {
     if (needs_second_array(options)) second.emplace(params_);
   }

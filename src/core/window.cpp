@@ -12,7 +12,8 @@ namespace gradfuse {
 namespace {
 
 void check_options(const WindowOptions& options) {
-  if (options.steps == 0) throw Error("a window of 0 steps never ends; `steps` is the number of micro-batches, 1 or more");
+  if (options.steps == 0)
+    throw Error("a window of 0 steps never ends; `steps` is the number of micro-batches, 1 or more");
   if (options.accumulate != DType::kFloat32 && options.accumulate != DType::kFloat64) {
     throw Error(fmt::format("cannot accumulate in {}; use float32, or float64 for reference work",
                             dtype_name(options.accumulate)));
@@ -52,9 +53,10 @@ void check_gradient(const Window::State& state, std::size_t tensor, const ConstT
                             label(state, tensor), label(state, *other)));
   }
   if (state.acc_memory.overlapping(grad.data, grad.num_bytes())) {
-    throw Error(fmt::format("gradient of tensor {} lies in the window's accumulator; a producer that writes there uses "
-                            "`claim` instead of `add`",
-                            label(state, tensor)));
+    throw Error(
+        fmt::format("gradient of tensor {} lies in the window's accumulator; a producer that writes there uses "
+                    "`claim` instead of `add`",
+                    label(state, tensor)));
   }
 }
 
@@ -80,9 +82,10 @@ bool will_be_full(const Window::State& state, const MicroBatch& micro_batch) {
 
 void check_not_full(const Window::State& state) {
   if (!state.is_full) return;
-  throw Error(fmt::format("the window is full: it holds its {} micro-batches, the last one pending; call the "
-                          "optimizer's step, or discard()",
-                          state.micro_batches));
+  throw Error(
+      fmt::format("the window is full: it holds its {} micro-batches, the last one pending; call the "
+                  "optimizer's step, or discard()",
+                  state.micro_batches));
 }
 
 /// The gradients in the slots of [first, end) are those of one micro-batch, checked.
@@ -153,9 +156,10 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
   check_micro_batch(micro_batch);
   state.grow();
   if (grads.size() != state.slots.size()) {
-    throw Error(fmt::format("got {} gradients for {} tensors; give one view a tensor, a default-constructed one where "
-                            "there is no gradient",
-                            grads.size(), state.slots.size()));
+    throw Error(
+        fmt::format("got {} gradients for {} tensors; give one view a tensor, a default-constructed one where "
+                    "there is no gradient",
+                    grads.size(), state.slots.size()));
   }
   // Views mostly stay the same from one micro-batch to the next: what passed the checks is only compared.
   for (std::size_t tensor = 0; tensor < grads.size(); ++tensor) {

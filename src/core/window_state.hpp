@@ -40,7 +40,6 @@ struct Window::State {
   double sum_of_counts = 0.0;
   bool is_full = false;
   bool has_claims = false;  // since the last add
-
 };
 
 }  // namespace gradfuse
