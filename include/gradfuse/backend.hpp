@@ -10,7 +10,7 @@ struct CpuOptions {
   /// Threads of one pass; 0: as many as OpenMP would use (OMP_NUM_THREADS, else the processors this process may use).
   int threads = 0;
   /// One of `cpu_targets()`; empty: the fastest. Results are the same bits on every target and thread count.
-  std::string target;
+  std::string target = {};
 };
 
 /// Runs the passes. Made by `cpu_backend`, shared by the objects that use it, immutable, safe to share among threads.

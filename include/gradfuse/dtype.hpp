@@ -6,7 +6,7 @@
 
 namespace gradfuse {
 
-enum class DType : std::uint8_t { kFloat32, kFloat16, kBFloat16, kFloat64 };
+enum class DType : std::uint32_t { kFloat32, kFloat16, kBFloat16, kFloat64 };
 inline constexpr std::size_t kNumDTypes = 4;
 
 /// IEEE 754 binary16, as stored: 1 sign, 5 exponent, 10 mantissa bits.

@@ -14,9 +14,9 @@
 namespace gradfuse {
 
 struct Parameter {
-  std::string name;
-  TensorView param;       ///< float32 [numel], the master copy that the optimizer updates.
-  TensorView model;       ///< float16 or bfloat16 [numel], rewritten by each applied step; absent when there is none.
+  std::string name = {};
+  TensorView param = {};  ///< float32 [numel], the master copy that the optimizer updates.
+  TensorView model = {};  ///< float16 or bfloat16 [numel], rewritten by each applied step; absent when there is none.
   std::size_t group = 0;  ///< Tensors of one group share hyper-parameters.
 };
 

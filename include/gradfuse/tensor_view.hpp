@@ -3,14 +3,15 @@
 #include <gradfuse/dtype.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace gradfuse {
 
 struct Device {
-  enum class Kind : std::uint8_t { kCpu, kCuda };
+  enum class Kind : std::uint16_t { kCpu, kCuda };
   Kind kind = Kind::kCpu;
-  int index = 0;
+  std::int16_t index = 0;
 
   static const Device kCpu;
   friend constexpr bool operator==(const Device&, const Device&) = default;

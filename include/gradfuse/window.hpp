@@ -32,7 +32,7 @@ struct MicroBatch {
 /// One gradient, when not every tensor has one or a tensor has several.
 struct Gradient {
   std::size_t tensor = 0;
-  ConstTensorView view;
+  ConstTensorView view = {};
 };
 
 enum class WindowPosition { kFirst, kLater };

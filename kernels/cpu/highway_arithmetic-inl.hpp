@@ -111,6 +111,8 @@ HWY_INLINE F32 rounded_to(F32 a) {
 struct F64Lanes {
   hn::Vec<D64> low, high;
 };
+HWY_INLINE F64Lanes operator+(F64Lanes a, F64Lanes b) { return {hn::Add(a.low, b.low), hn::Add(a.high, b.high)}; }
+HWY_INLINE F64Lanes zero_lanes() { return {hn::Zero(D64{}), hn::Zero(D64{})}; }
 HWY_INLINE F64Lanes load_lanes(const double* from) {  // aligned to a vector
   return {hn::Load(D64{}, from), hn::Load(D64{}, from + kLanes / 2)};
 }
@@ -118,6 +120,17 @@ HWY_INLINE void store_lanes(F64Lanes a, double* to) {
   hn::Store(a.low, D64{}, to);
   hn::Store(a.high, D64{}, to + kLanes / 2);
 }
+/// The upper half of the lanes onto the lower, until one is left.
+template <class D>
+HWY_INLINE double fold_vector(D, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(D{}) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    return fold_vector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+HWY_INLINE double fold(F64Lanes a) { return fold_vector(D64{}, hn::Add(a.low, a.high)); }
 HWY_INLINE F64Lanes add_squares(F32 x, F64Lanes sums) {
   const auto low = hn::PromoteTo(D64{}, hn::LowerHalf(x.v));
   const auto high = hn::PromoteTo(D64{}, hn::UpperHalf(hn::Half<D32>{}, x.v));

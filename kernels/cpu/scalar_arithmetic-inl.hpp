@@ -49,6 +49,8 @@ float rounded_to(float value) {
 }
 
 using F64Lanes = double;
+inline double zero_lanes() { return 0.0; }
+inline double fold(double a) { return a; }
 inline double load_lanes(const double* from) { return *from; }
 inline void store_lanes(double a, double* to) { *to = a; }
 inline double add_squares(float x, double sum) { return fma(double{x}, double{x}, sum); }

@@ -8,6 +8,7 @@ namespace gradfuse::cpu {
 namespace scalar_target {
 namespace {
 #define GF_ATTR
+#define GF_NOINLINE
 #include "kernels/cpu/scalar_arithmetic-inl.hpp"
 
 #include "kernels/cpu/loops-inl.hpp"

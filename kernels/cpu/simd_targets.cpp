@@ -22,6 +22,8 @@ namespace {
 #define GF_ELEMENT HWY_INLINE
 #undef GF_ATTR
 #define GF_ATTR HWY_ATTR
+#undef GF_NOINLINE
+#define GF_NOINLINE HWY_NOINLINE
 #include "kernels/cpu/highway_arithmetic-inl.hpp"
 #include "kernels/cpu/loops-inl.hpp"
 }  // namespace

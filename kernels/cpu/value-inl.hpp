@@ -35,7 +35,7 @@ struct AccumulatedValue {
 };
 /// FP64 is for reference work: worked out one element at a time, rounded once, and read from a buffer.
 template <class Grad>
-void values_from_f64(const ValueRun& run, std::size_t numel, float* out) {
+GF_NOINLINE void values_from_f64(const ValueRun& run, std::size_t numel, float* out) {
   const Grad* grad = static_cast<const Grad*>(run.grad);
   const double* acc = static_cast<const double*>(run.acc);
   const double weight = run.weight;
@@ -46,15 +46,19 @@ void values_from_f64(const ValueRun& run, std::size_t numel, float* out) {
     out[i] = static_cast<float>(value);
   }
 }
+template <class Grad, class Body>
+GF_NOINLINE void with_value_from_f64(const ValueRun& run, std::size_t numel, const Body& body) {
+  float values[kMaxRun];
+  values_from_f64<Grad>(run, numel, values);
+  body(AccumulatedValue{values});
+}
 
 /// Calls `body` with the value of the right type.
 template <class Grad, class Body>
-GF_ELEMENT void with_value_of(const ValueRun& run, std::size_t numel, Body body) {
+GF_ELEMENT void with_value_of(const ValueRun& run, std::size_t numel, const Body& body) {
   const Grad* grad = static_cast<const Grad*>(run.grad);
   if (run.acc_dtype == DType::kFloat64) {
-    float values[kMaxRun];
-    values_from_f64<Grad>(run, numel, values);
-    body(AccumulatedValue{values});
+    with_value_from_f64<Grad>(run, numel, body);
   } else if (grad == nullptr) {
     body(AccumulatedValue{static_cast<const float*>(run.acc)});
   } else if (run.acc == nullptr) {
@@ -64,7 +68,7 @@ GF_ELEMENT void with_value_of(const ValueRun& run, std::size_t numel, Body body)
   }
 }
 template <class Body>
-GF_ELEMENT void with_value(const ValueRun& run, std::size_t numel, Body body) {
+GF_ELEMENT void with_value(const ValueRun& run, std::size_t numel, const Body& body) {
   switch (run.grad_dtype) {
     case DType::kFloat32: return with_value_of<float>(run, numel, body);
     case DType::kFloat16: return with_value_of<Float16>(run, numel, body);

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <variant>
 
 #include "kernels/element/scalar.hpp"
 #include "src/backend/buffer.hpp"
@@ -19,35 +18,34 @@ namespace gradfuse {
 
 inline constexpr std::uint32_t kNoIndex = UINT32_MAX;  // no micro-batch, no tensor
 
-/// One tensor of an add.
-struct AddSlot {
-  ConstTensorView grad;  // absent: the tensor is not touched
-  void* acc = nullptr;
-  WindowPosition position = WindowPosition::kFirst;
+/// The accumulator, by tensor.
+struct AccumulatorTable {
+  DType dtype;
+  std::span<void* const> data;
+  std::span<const std::uint8_t> is_written;  // holds something of this window; else its content is garbage
 };
+
 struct AddPass {
   const WorkTable& table;
-  std::size_t first_tensor, end_tensor;  // only these have gradients
-  std::span<const AddSlot> slots;        // by tensor
-  DType accumulator;
+  std::size_t first_tensor, end_tensor;    // only these may have gradients
+  std::span<const ConstTensorView> grads;  // by tensor; where absent, the tensor is not touched
+  AccumulatorTable acc;
   float weight;
   std::uint32_t micro_batch;
   std::span<std::uint32_t> first_nonfinite;  // by tensor: where its accumulator ceased to be finite, or kNoIndex
 };
 
-/// The value of a tensor at the end of a window: what was accumulated, what is pending, both, or nothing.
-struct ValueSlot {
-  const void* acc = nullptr;
-  ConstTensorView pending;
-  float weight = 1.0f;  // of the pending gradient
-
-  bool is_absent() const noexcept { return acc == nullptr && pending.is_absent(); }
-};
+/// The value of each tensor at the end of a window: what was accumulated, what is pending, both, or nothing.
 struct Values {
   const WorkTable& table;
-  std::span<const ValueSlot> slots;  // by tensor
-  DType accumulator;
+  AccumulatorTable acc;
+  std::span<const ConstTensorView> pending;  // by tensor, or empty
+  float weight;                              // of what is pending
+
+  bool has_pending(std::size_t tensor) const { return !pending.empty() && !pending[tensor].is_absent(); }
+  bool is_absent(std::size_t tensor) const { return acc.is_written[tensor] == 0 && !has_pending(tensor); }
 };
+
 struct StatsPass {
   Values values;
   std::span<double> chunk_sums;   // scratch, by chunk
@@ -59,26 +57,17 @@ struct ControlBlock {
   StepOutcome outcome;
   double norm;
   double clip_coef;
+  double grad_scale;
   std::uint32_t nonfinite_micro_batch, nonfinite_tensor;  // or kNoIndex
 };
-struct AdamControl {
-  std::span<const element::AdamHyperParameters> groups;
-  std::span<element::AdamCoefs<float>> coefs;  // result, by tensor
-};
-struct SgdControl {
-  std::span<const element::SgdHyperParameters> groups;
-  std::span<element::SgdCoefs<float>> coefs;
-};
 struct ControlPass {
+  Values values;
   std::span<const double> tensor_sums;
-  std::span<const ValueSlot> slots;
-  std::span<const std::uint32_t> group_of;         // by tensor
   std::span<const std::uint32_t> first_nonfinite;  // by tensor
   std::uint32_t last_micro_batch;
   double loss_scale, total_count, max_norm;
-  std::span<std::int64_t> step_counts;  // advanced if the step is to be applied, where a tensor has a value
-  std::variant<AdamControl, SgdControl> rule;
-  ControlBlock& control;  // result
+  std::span<std::int64_t> step_counts;  // by tensor; advanced where there is a value, if the step is to be applied
+  ControlBlock& control;                // result
 };
 
 /// The tensors of a step; the model copy may be absent.
@@ -89,28 +78,22 @@ struct AdamTensor {
   float* max_exp_avg_sq;  // null without amsgrad
   TensorView model;
 };
-struct AdamPass {
-  Values values;
-  std::span<const AdamTensor> tensors;
-  std::span<const std::uint32_t> group_of;
-  std::span<const element::AdamHyperParameters> groups;
-  std::span<const element::AdamCoefs<float>> coefs;
-  const ControlBlock& control;  // a step that is to be skipped changes nothing
-};
 struct SgdTensor {
   float* param;
   float* momentum_buffer;  // null without momentum
   TensorView model;
 };
-struct SgdPass {
+template <class Tensor, class HyperParameters>
+struct StepPass {
   Values values;
-  std::span<const SgdTensor> tensors;
-  std::span<const std::uint32_t> group_of;
-  std::span<const element::SgdHyperParameters> groups;
-  std::span<const element::SgdCoefs<float>> coefs;
-  std::span<const std::int64_t> step_counts;  // the first step of a tensor assigns its momentum buffer
-  const ControlBlock& control;
+  std::span<const Tensor> tensors;
+  std::span<const std::uint32_t> group_of;  // by tensor
+  std::span<const HyperParameters> groups;
+  std::span<const std::int64_t> step_counts;  // by tensor, this step included
+  const ControlBlock& control;                // a step that is to be skipped changes nothing
 };
+using AdamPass = StepPass<AdamTensor, element::AdamHyperParameters>;
+using SgdPass = StepPass<SgdTensor, element::SgdHyperParameters>;
 
 class Backend {
  public:

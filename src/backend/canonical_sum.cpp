@@ -12,7 +12,10 @@ constexpr std::size_t kSumLanes = 256;
 double fold_chunk(std::span<const double> values) {
   if (values.size() == 1) return values[0];
   std::array<double, kSumLanes> lanes{};
-  for (std::size_t i = 0; i < values.size(); ++i) lanes[i % kSumLanes] += values[i];
+  for (std::size_t row = 0; row < values.size(); row += kSumLanes) {
+    const std::size_t in_row = std::min(kSumLanes, values.size() - row);
+    for (std::size_t l = 0; l < in_row; ++l) lanes[l] += values[row + l];
+  }
   for (std::size_t half = kSumLanes / 2; half > 0; half /= 2) {
     for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
   }

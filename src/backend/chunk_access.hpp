@@ -22,14 +22,16 @@ inline void* chunk_of(const TensorView& view, const Chunk& chunk) {
   return element_at(view.data, view.dtype, chunk.begin);
 }
 
-/// The values from an element on, as the loops take them.
-inline cpu::ValueRun value_at(const ValueSlot& slot, DType accumulator, std::int64_t begin) {
-  const ConstTensorView& pending = slot.pending;
-  return {.acc = slot.acc == nullptr ? nullptr : element_at(slot.acc, accumulator, begin),
-          .acc_dtype = accumulator,
-          .grad = pending.is_absent() ? nullptr : element_at(pending.data, pending.dtype, begin),
-          .grad_dtype = slot.pending.dtype,
-          .weight = slot.weight};
+/// The values of a tensor from an element on, as the loops take them.
+inline cpu::ValueRun value_at(const Values& values, std::size_t tensor, std::int64_t begin) {
+  cpu::ValueRun run{nullptr, values.acc.dtype, nullptr, DType::kFloat32, values.weight};
+  if (values.acc.is_written[tensor] != 0) run.acc = element_at(values.acc.data[tensor], values.acc.dtype, begin);
+  if (values.has_pending(tensor)) {
+    const ConstTensorView& pending = values.pending[tensor];
+    run.grad = element_at(pending.data, pending.dtype, begin);
+    run.grad_dtype = pending.dtype;
+  }
+  return run;
 }
 
 }  // namespace gradfuse

@@ -23,24 +23,47 @@ cpu::Store store_for(std::int64_t numel, DType dtype) {
 // The step takes a chunk in parts, so that a part's parameters are in the L1 cache when they are copied to the model.
 constexpr std::uint32_t kStepRun = 1024;
 
-/// Calls `update(tensor, begin, value, numel)` for each part that has a value, then writes its model copy.
-template <class Tensors, class Update>
-void step_pass(const cpu::Loops& loops, int threads, const Values& values, const Tensors& tensors, Update update) {
+/// Calls `update(tensor, begin, value, numel)` for each part that has a value, then writes its model copy. Each thread
+/// has its own copy of `update`.
+template <class Pass, class Update>
+void step_pass(const cpu::Loops& loops, int threads, const Pass& pass, Update update) {
+  if (pass.control.outcome != StepOutcome::kApplied) return;
+  const Values& values = pass.values;
   const cpu::Store store = store_for(values.table.numel(), DType::kFloat16);
-  for_each_chunk(values.table, values.table.all_chunks(), threads, [&](const Chunk& chunk, std::size_t) {
-    const ValueSlot& slot = values.slots[chunk.tensor];
-    if (slot.is_absent()) return;
-    const auto& tensor = tensors[chunk.tensor];
-    for (std::uint32_t done = 0; done < chunk.numel; done += kStepRun) {
-      const std::int64_t begin = chunk.begin + done;
-      const std::size_t numel = std::min(kStepRun, chunk.numel - done);
-      update(chunk.tensor, begin, value_at(slot, values.accumulator, begin), numel);
-      if (tensor.model.data == nullptr) continue;
-      loops.scale[index_of(DType::kFloat32)][index_of(tensor.model.dtype)](
-          1.0f, tensor.param + begin, element_at(tensor.model.data, tensor.model.dtype, begin), numel, store);
-    }
-  });
+  for_each_chunk(values.table, values.table.all_chunks(), threads,
+                 [&loops, &pass, &values, store, update](const Chunk& chunk, std::size_t) mutable {
+                   if (values.is_absent(chunk.tensor)) return;
+                   const auto& tensor = pass.tensors[chunk.tensor];
+                   for (std::uint32_t done = 0; done < chunk.numel; done += kStepRun) {
+                     const std::int64_t begin = chunk.begin + done;
+                     const std::size_t numel = std::min(kStepRun, chunk.numel - done);
+                     update(chunk.tensor, begin, value_at(values, chunk.tensor, begin), numel);
+                     if (tensor.model.data == nullptr) continue;
+                     loops.scale[index_of(DType::kFloat32)][index_of(tensor.model.dtype)](
+                         1.0f, tensor.param + begin, element_at(tensor.model.data, tensor.model.dtype, begin), numel,
+                         store);
+                   }
+                 });
 }
+
+/// The coefficients of a tensor. Neighbours mostly share group and step count, so the powers and roots are worked out
+/// once for a run of them.
+template <class Coefs>
+class KnownCoefs {
+ public:
+  template <class Compute>
+  const Coefs& get(std::uint32_t group, std::int64_t step, Compute compute) {
+    if (group != group_ || step != step_) coefs_ = compute();
+    group_ = group;
+    step_ = step;
+    return coefs_;
+  }
+
+ private:
+  std::uint32_t group_ = kNoIndex;
+  std::int64_t step_ = 0;
+  Coefs coefs_{};
+};
 
 }  // namespace
 
@@ -50,18 +73,19 @@ void CpuBackend::add(const AddPass& pass) const {
   const ChunkRange range{pass.table.chunks_of(pass.first_tensor).begin, pass.table.chunks_of(pass.end_tensor - 1).end};
   const cpu::Store store = store_for(pass.table.numel(), DType::kFloat32);
   for_each_chunk(pass.table, range, threads_, [&](const Chunk& chunk, std::size_t) {
-    const AddSlot& slot = pass.slots[chunk.tensor];
-    if (slot.grad.is_absent()) return;
-    const auto type = index_of(slot.grad.dtype);
-    const void* grad = chunk_of(slot.grad, chunk);
-    const bool is_first = slot.position == WindowPosition::kFirst;
+    const ConstTensorView& view = pass.grads[chunk.tensor];
+    if (view.is_absent()) return;
+    const auto type = index_of(view.dtype);
+    const void* grad = chunk_of(view, chunk);
+    void* to = element_at(pass.acc.data[chunk.tensor], pass.acc.dtype, chunk.begin);
+    const bool is_first = pass.acc.is_written[chunk.tensor] == 0;
     bool found_nonfinite = false;
-    if (pass.accumulator == DType::kFloat64) {
-      double* acc = static_cast<double*>(slot.acc) + chunk.begin;
+    if (pass.acc.dtype == DType::kFloat64) {
+      auto* acc = static_cast<double*>(to);
       found_nonfinite = is_first ? loops_.accumulate_first_f64[type](pass.weight, grad, acc, chunk.numel)
                                  : loops_.accumulate_later_f64[type](pass.weight, grad, acc, acc, chunk.numel);
     } else {
-      float* acc = static_cast<float*>(slot.acc) + chunk.begin;
+      auto* acc = static_cast<float*>(to);
       found_nonfinite = is_first ? loops_.accumulate_first[type](pass.weight, grad, acc, chunk.numel, store)
                                  : loops_.accumulate_later[type](pass.weight, grad, acc, acc, chunk.numel);
     }
@@ -73,43 +97,52 @@ void CpuBackend::add(const AddPass& pass) const {
 
 void CpuBackend::stats(const StatsPass& pass) const {
   const Values& values = pass.values;
-  for_each_chunk(values.table, values.table.all_chunks(), threads_, [&](const Chunk& chunk, std::size_t index) {
-    const ValueSlot& slot = values.slots[chunk.tensor];
-    pass.chunk_sums[index] =
-        slot.is_absent() ? 0.0 : loops_.sum_of_squares(value_at(slot, values.accumulator, chunk.begin), chunk.numel);
+  const WorkTable& table = values.table;
+  for_each_chunk(table, table.all_chunks(), threads_, [&](const Chunk& chunk, std::size_t index) {
+    const double sum = values.is_absent(chunk.tensor)
+                           ? 0.0
+                           : loops_.sum_of_squares(value_at(values, chunk.tensor, chunk.begin), chunk.numel);
+    pass.chunk_sums[index] = sum;
+    if (chunk.begin == 0) pass.tensor_sums[chunk.tensor] = sum;  // which is final if the tensor has no other chunk
   });
-  for (std::size_t tensor = 0; tensor < pass.tensor_sums.size(); ++tensor) {
-    const ChunkRange range = values.table.chunks_of(tensor);
+  for (const std::uint32_t tensor : table.multi_chunk_tensors()) {
+    const ChunkRange range = table.chunks_of(tensor);
     pass.tensor_sums[tensor] = canonical_sum(pass.chunk_sums.subspan(range.begin, range.end - range.begin));
   }
 }
 
 void CpuBackend::adam(const AdamPass& pass) const {
-  if (pass.control.outcome != StepOutcome::kApplied) return;
-  step_pass(loops_, threads_, pass.values, pass.tensors,
-            [&](std::uint32_t tensor, std::int64_t begin, const cpu::ValueRun& value, std::size_t numel) {
+  step_pass(loops_, threads_, pass,
+            [this, &pass, known = KnownCoefs<element::AdamCoefs<float>>()](
+                std::uint32_t tensor, std::int64_t begin, const cpu::ValueRun& value, std::size_t numel) mutable {
               const AdamTensor& t = pass.tensors[tensor];
               const auto& hyper = pass.groups[pass.group_of[tensor]];
+              const std::int64_t step = pass.step_counts[tensor];
+              const auto& coefs = known.get(pass.group_of[tensor], step,
+                                            [&] { return element::adam_coefs(hyper, step, pass.control.grad_scale); });
               const bool has_l2_decay = !hyper.is_decoupled && hyper.weight_decay != 0.0;
               const bool amsgrad = t.max_exp_avg_sq != nullptr;
               const cpu::AdamRun run{t.param + begin, t.exp_avg + begin, t.exp_avg_sq + begin,
                                      amsgrad ? t.max_exp_avg_sq + begin : nullptr};
-              loops_.adam[has_l2_decay][amsgrad](pass.coefs[tensor], value, run, numel);
+              loops_.adam[has_l2_decay][amsgrad](coefs, value, run, numel);
             });
 }
 
 void CpuBackend::sgd(const SgdPass& pass) const {
-  if (pass.control.outcome != StepOutcome::kApplied) return;
-  step_pass(loops_, threads_, pass.values, pass.tensors,
-            [&](std::uint32_t tensor, std::int64_t begin, const cpu::ValueRun& value, std::size_t numel) {
+  step_pass(loops_, threads_, pass,
+            [this, &pass, known = KnownCoefs<element::SgdCoefs<float>>()](
+                std::uint32_t tensor, std::int64_t begin, const cpu::ValueRun& value, std::size_t numel) mutable {
               using enum element::Momentum;
               const SgdTensor& t = pass.tensors[tensor];
               const auto& hyper = pass.groups[pass.group_of[tensor]];
+              const std::int64_t step = pass.step_counts[tensor];
+              const auto& coefs = known.get(pass.group_of[tensor], step,
+                                            [&] { return element::sgd_coefs(hyper, pass.control.grad_scale); });
               const bool has_momentum = t.momentum_buffer != nullptr;
-              const auto momentum = !has_momentum ? kNone : pass.step_counts[tensor] == 1 ? kFirst : kLater;
+              const auto momentum = !has_momentum ? kNone : step == 1 ? kFirst : kLater;
               const cpu::SgdRun run{t.param + begin, has_momentum ? t.momentum_buffer + begin : nullptr};
-              loops_.sgd[hyper.weight_decay != 0.0][static_cast<std::size_t>(momentum)][hyper.nesterov](
-                  pass.coefs[tensor], value, run, numel);
+              loops_.sgd[hyper.weight_decay != 0.0][static_cast<std::size_t>(momentum)][hyper.nesterov](coefs, value,
+                                                                                                        run, numel);
             });
 }
 

@@ -8,7 +8,8 @@
 
 namespace gradfuse {
 
-/// Calls `body(chunk, index)` for each chunk of `range`, on at most `num_threads` threads. `body` does not throw.
+/// Calls `body(chunk, index)` for each chunk of `range`, on at most `num_threads` threads. `body` does not throw; each
+/// thread has its own copy of it, and so of what it keeps by value.
 template <class Body>
 void for_each_chunk(const WorkTable& table, ChunkRange range, int num_threads, Body body) {
   const auto chunks = table.chunks();
@@ -16,7 +17,7 @@ void for_each_chunk(const WorkTable& table, ChunkRange range, int num_threads, B
   // that.
   constexpr std::int64_t kWorthAThread = 32 * 1024;
   const bool is_small = table.cost_of(range) < kWorthAThread;
-#pragma omp parallel num_threads(num_threads) if (!is_small)
+#pragma omp parallel num_threads(num_threads) if (!is_small) firstprivate(body)
   {
     const auto part = table.part(range, static_cast<std::size_t>(omp_get_thread_num()),
                                  static_cast<std::size_t>(omp_get_num_threads()));

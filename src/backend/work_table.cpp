@@ -16,6 +16,7 @@ WorkTable::WorkTable(std::span<const std::size_t> numels) : first_chunk_{0}, cos
       chunks_.push_back({begin, static_cast<std::uint32_t>(tensor), static_cast<std::uint32_t>(in_chunk)});
       cost_before_.push_back(cost_before_.back() + in_chunk + kChunkOverhead);
     }
+    if (numel > kChunkSize) multi_chunk_tensors_.push_back(static_cast<std::uint32_t>(tensor));
     first_chunk_.push_back(chunks_.size());
     numel_ += numel;
   }

@@ -1,4 +1,6 @@
 // Adam and AdamW: one rule, apart from where the weight decay goes.
+#include <optional>
+
 #include "src/core/groups.hpp"
 #include "src/core/optimizer_rule.hpp"
 #include "src/core/segments.hpp"
@@ -15,12 +17,10 @@ class AdamRule final : public OptimizerRule {
   void check_groups(const ParameterSet& params) override {
     groups_.grow(params);
     groups_.check();
-    for (std::size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
-      const std::size_t group = params[tensor].group;
-      if (groups_[group].amsgrad == (tensors_[tensor].max_exp_avg_sq != nullptr)) continue;
+    for (std::size_t group = 0; group < amsgrad_.size(); ++group) {
+      if (amsgrad_[group].value_or(groups_[group].amsgrad) == groups_[group].amsgrad) continue;
       throw Error(
-          fmt::format("group {}: amsgrad was changed after its tensors got their states; set it before the "
-                      "first step",
+          fmt::format("group {}: amsgrad was changed after its tensors got their states; set it before the first step",
                       group));
     }
   }
@@ -29,8 +29,9 @@ class AdamRule final : public OptimizerRule {
     exp_avg_.grow(params);
     exp_avg_sq_.grow(params);
     max_exp_avg_sq_.grow(params, [&](std::size_t tensor) { return groups_[params[tensor].group].amsgrad; });
-    coefs_.resize(params.size());
+    amsgrad_.resize(params.num_groups());
     for (std::size_t tensor = tensors_.size(); tensor < params.size(); ++tensor) {
+      amsgrad_[params[tensor].group] = groups_[params[tensor].group].amsgrad;
       tensors_.push_back({.param = static_cast<float*>(params[tensor].param.data),
                           .exp_avg = static_cast<float*>(exp_avg_[tensor]),
                           .exp_avg_sq = static_cast<float*>(exp_avg_sq_[tensor]),
@@ -39,11 +40,8 @@ class AdamRule final : public OptimizerRule {
     }
   }
 
-  std::variant<AdamControl, SgdControl> control() override { return AdamControl{groups_.refresh(), coefs_}; }
-
-  void step(const Backend& backend, const Values& values, std::span<const std::uint32_t> group_of,
-            std::span<const std::int64_t>, const ControlBlock& control) const override {
-    backend.adam({values, tensors_, group_of, groups_.hyper(), coefs_, control});
+  void step(const Backend& backend, const StepInputs& inputs) override {
+    backend.adam({inputs.values, tensors_, inputs.group_of, groups_.refresh(), inputs.step_counts, inputs.control});
   }
 
   std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {
@@ -57,7 +55,7 @@ class AdamRule final : public OptimizerRule {
   Groups<Options> groups_;
   Segments exp_avg_{DType::kFloat32}, exp_avg_sq_{DType::kFloat32}, max_exp_avg_sq_{DType::kFloat32};
   std::vector<AdamTensor> tensors_;
-  std::vector<element::AdamCoefs<float>> coefs_;
+  std::vector<std::optional<bool>> amsgrad_;  // by group: what its tensors have states for, once they have them
 };
 
 }  // namespace

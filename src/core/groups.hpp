@@ -38,7 +38,6 @@ class Groups {
     for (const Options& options : options_) hyper_.push_back(hyper_parameters(options));
     return hyper_;
   }
-  std::span<const HyperParameters> hyper() const { return hyper_; }
 
  private:
   Options defaults_;

@@ -82,22 +82,20 @@ void Optimizer::step(Window& window, const StepOptions& options) {
   state.chunk_sums.resize(from.table->chunks().size());
 
   const Backend& backend = *state.params->backend();
-  const Values values{*from.table, from.values(), from.options.accumulate};
+  const Values values = from.values();
   backend.stats({values, state.chunk_sums, state.tensor_sums});
   ControlBlock control;
-  const ControlPass pass{.tensor_sums = state.tensor_sums,
-                         .slots = values.slots,
-                         .group_of = state.group_of,
+  const ControlPass pass{.values = values,
+                         .tensor_sums = state.tensor_sums,
                          .first_nonfinite = from.first_nonfinite,
                          .last_micro_batch = static_cast<std::uint32_t>(from.micro_batches - 1),
                          .loss_scale = options.scaler == nullptr ? 1.0 : options.scaler->scale(),
                          .total_count = window.total_count(),
                          .max_norm = options.max_grad_norm.value_or(std::numeric_limits<double>::infinity()),
                          .step_counts = state.step_counts,
-                         .rule = rule_->control(),
                          .control = control};
   backend.control(pass);
-  rule_->step(backend, values, state.group_of, state.step_counts, control);
+  rule_->step(backend, {values, state.group_of, state.step_counts, control});
 
   state.report = make_report(control, pass);
   state.report.micro_batches = from.micro_batches;

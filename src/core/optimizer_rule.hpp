@@ -8,6 +8,14 @@
 
 namespace gradfuse {
 
+/// What the step pass of every rule needs.
+struct StepInputs {
+  Values values;
+  std::span<const std::uint32_t> group_of;
+  std::span<const std::int64_t> step_counts;
+  const ControlBlock& control;
+};
+
 class OptimizerRule {
  public:
   virtual ~OptimizerRule() = default;
@@ -16,10 +24,8 @@ class OptimizerRule {
   virtual void check_groups(const ParameterSet& params) = 0;
   /// Gives states to the tensors that joined.
   virtual void grow(const ParameterSet& params) = 0;
-  /// The part of the control pass that depends on the rule, from the groups as they are now.
-  virtual std::variant<AdamControl, SgdControl> control() = 0;
-  virtual void step(const Backend& backend, const Values& values, std::span<const std::uint32_t> group_of,
-                    std::span<const std::int64_t> step_counts, const ControlBlock& control) const = 0;
+  /// The step pass, with the groups as they are now.
+  virtual void step(const Backend& backend, const StepInputs& inputs) = 0;
   virtual std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const = 0;
 };
 

@@ -60,13 +60,26 @@ void check_step(std::int64_t step) {
   if (step < 1) throw Error(fmt::format("step is {}; it counts from 1 and includes the step to be made", step));
 }
 
-std::vector<ValueSlot> value_slots(const ConstTensorList& grad) {
-  std::vector<ValueSlot> slots;
-  for (const ConstTensorView& view : grad.views()) slots.push_back({.acc = view.data, .pending = {}, .weight = 1.0f});
-  return slots;
-}
+/// Gradients that are ready to be applied, as values of one window: FP32 in place of the accumulator, others as pending
+/// with a weight of 1, which widens them on the way.
+struct ReadyValues {
+  explicit ReadyValues(const ConstTensorList& list) : table(list.table()) {
+    for (const ConstTensorView& view : list.views()) {
+      const bool in_place = view.dtype == DType::kFloat32;
+      data.push_back(const_cast<void*>(view.data));  // read through only: these passes do not write the accumulator
+      is_written.push_back(in_place ? 1 : 0);
+      pending.push_back(in_place ? ConstTensorView{} : view);
+    }
+  }
+  Values values() const { return {table, {DType::kFloat32, data, is_written}, pending, 1.0f}; }
 
-constexpr ControlBlock kApply{StepOutcome::kApplied, 0.0, 1.0, kNoIndex, kNoIndex};
+  const WorkTable& table;
+  std::vector<void*> data;
+  std::vector<std::uint8_t> is_written;
+  std::vector<ConstTensorView> pending;
+};
+
+constexpr ControlBlock kApply{StepOutcome::kApplied, 0.0, 1.0, 1.0, kNoIndex, kNoIndex};
 
 void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper, std::int64_t step) {
   check_step(step);
@@ -89,24 +102,16 @@ void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper
                        lists.max_exp_avg_sq == nullptr ? nullptr : floats(*lists.max_exp_avg_sq, t), TensorView{}});
   }
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
-  const std::vector<element::AdamCoefs<float>> coefs(num_tensors, element::adam_coefs(hyper, step, 1.0));
-  const std::vector<ValueSlot> slots = value_slots(lists.grad);
-  lists.param.backend().adam(
-      {{lists.param.table(), slots, DType::kFloat32}, tensors, group_of, std::span(&hyper, 1), coefs, kApply});
+  const std::vector<std::int64_t> steps(num_tensors, step);
+  const ReadyValues grads(lists.grad);
+  lists.param.backend().adam({grads.values(), tensors, group_of, std::span(&hyper, 1), steps, kApply});
 }
 
-/// By tensor. FP32 values are read where they are, others are widened on the way.
+/// By tensor.
 std::vector<double> sums_of_squares(const ConstTensorList& tensors) {
-  std::vector<ValueSlot> slots;
-  for (const ConstTensorView& view : tensors.views()) {
-    if (view.dtype == DType::kFloat32) {
-      slots.push_back({.acc = view.data, .pending = {}, .weight = 1.0f});
-    } else {
-      slots.push_back({.acc = nullptr, .pending = view, .weight = 1.0f});
-    }
-  }
-  std::vector<double> chunk_sums(tensors.table().chunks().size()), tensor_sums(slots.size());
-  tensors.backend().stats({{tensors.table(), slots, DType::kFloat32}, chunk_sums, tensor_sums});
+  const ReadyValues values(tensors);
+  std::vector<double> chunk_sums(tensors.table().chunks().size()), tensor_sums(tensors.views().size());
+  tensors.backend().stats({values.values(), chunk_sums, tensor_sums});
   return tensor_sums;
 }
 
@@ -178,10 +183,8 @@ void sgd_step(const SgdLists& lists, const SgdOptions& options, std::int64_t ste
   }
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
   const std::vector<std::int64_t> steps(num_tensors, step);
-  const std::vector<element::SgdCoefs<float>> coefs(num_tensors, element::sgd_coefs(hyper, 1.0));
-  const std::vector<ValueSlot> slots = value_slots(lists.grad);
-  lists.param.backend().sgd(
-      {{lists.param.table(), slots, DType::kFloat32}, tensors, group_of, std::span(&hyper, 1), coefs, steps, kApply});
+  const ReadyValues grads(lists.grad);
+  lists.param.backend().sgd({grads.values(), tensors, group_of, std::span(&hyper, 1), steps, kApply});
 }
 
 }  // namespace gradfuse

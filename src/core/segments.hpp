@@ -21,6 +21,7 @@ class Segments {
   }
 
   std::size_t size() const noexcept { return data_.size(); }
+  std::span<void* const> data() const noexcept { return data_; }
   /// Null for a tensor that did not want one.
   void* operator[](std::size_t tensor) const { return data_[tensor]; }
   TensorView view(const ParameterSet& params, std::size_t tensor) const {

@@ -1,4 +1,6 @@
 // SGD with and without momentum.
+#include <optional>
+
 #include "src/core/groups.hpp"
 #include "src/core/optimizer_rule.hpp"
 #include "src/core/segments.hpp"
@@ -14,31 +16,29 @@ class SgdRule final : public OptimizerRule {
   void check_groups(const ParameterSet& params) override {
     groups_.grow(params);
     groups_.check();
-    for (std::size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
-      const std::size_t group = params[tensor].group;
-      if ((groups_[group].momentum != 0.0) == (tensors_[tensor].momentum_buffer != nullptr)) continue;
+    for (std::size_t group = 0; group < has_momentum_.size(); ++group) {
+      const bool wants_momentum = groups_[group].momentum != 0.0;
+      if (has_momentum_[group].value_or(wants_momentum) == wants_momentum) continue;
       throw Error(
-          fmt::format("group {}: momentum was turned on or off after its tensors got their states; a schedule "
-                      "may change its value only",
+          fmt::format("group {}: momentum was turned on or off after its tensors got their states; a schedule may "
+                      "change its value only",
                       group));
     }
   }
 
   void grow(const ParameterSet& params) override {
     momentum_buffer_.grow(params, [&](std::size_t tensor) { return groups_[params[tensor].group].momentum != 0.0; });
-    coefs_.resize(params.size());
+    has_momentum_.resize(params.num_groups());
     for (std::size_t tensor = tensors_.size(); tensor < params.size(); ++tensor) {
+      has_momentum_[params[tensor].group] = groups_[params[tensor].group].momentum != 0.0;
       tensors_.push_back({.param = static_cast<float*>(params[tensor].param.data),
                           .momentum_buffer = static_cast<float*>(momentum_buffer_[tensor]),
                           .model = params[tensor].model});
     }
   }
 
-  std::variant<AdamControl, SgdControl> control() override { return SgdControl{groups_.refresh(), coefs_}; }
-
-  void step(const Backend& backend, const Values& values, std::span<const std::uint32_t> group_of,
-            std::span<const std::int64_t> step_counts, const ControlBlock& control) const override {
-    backend.sgd({values, tensors_, group_of, groups_.hyper(), coefs_, step_counts, control});
+  void step(const Backend& backend, const StepInputs& inputs) override {
+    backend.sgd({inputs.values, tensors_, inputs.group_of, groups_.refresh(), inputs.step_counts, inputs.control});
   }
 
   std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {
@@ -50,7 +50,7 @@ class SgdRule final : public OptimizerRule {
   Groups<SgdOptions> groups_;
   Segments momentum_buffer_{DType::kFloat32};
   std::vector<SgdTensor> tensors_;
-  std::vector<element::SgdCoefs<float>> coefs_;
+  std::vector<std::optional<bool>> has_momentum_;  // by group: what its tensors have states for, once they have them
 };
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gradfuse/error.hpp>
 #include <gradfuse/window.hpp>
+#include <type_traits>
+#include <utility>
 
 #include "src/core/check_view.hpp"
 #include "src/core/window_state.hpp"
@@ -60,19 +63,19 @@ void check_gradient(const Window::State& state, std::size_t tensor, const ConstT
   }
 }
 
-/// Merges the gradients in the slots of [first, end) into the accumulator.
+/// Merges the gradients of [first, end) into the accumulator.
 void merge(Window::State& state, std::size_t first, std::size_t end, float weight) {
   if (first >= end) return;
   state.params->backend()->add({.table = *state.table,
                                 .first_tensor = first,
                                 .end_tensor = end,
-                                .slots = state.slots,
-                                .accumulator = state.options.accumulate,
+                                .grads = state.grads,
+                                .acc = state.accumulator(),
                                 .weight = weight,
                                 .micro_batch = static_cast<std::uint32_t>(state.micro_batches),
                                 .first_nonfinite = state.first_nonfinite});
   for (std::size_t tensor = first; tensor < end; ++tensor) {
-    if (!state.slots[tensor].grad.is_absent()) state.slots[tensor].position = WindowPosition::kLater;
+    state.is_written[tensor] |= static_cast<std::uint8_t>(!state.grads[tensor].is_absent());
   }
 }
 
@@ -88,7 +91,7 @@ void check_not_full(const Window::State& state) {
                   state.micro_batches));
 }
 
-/// The gradients in the slots of [first, end) are those of one micro-batch, checked.
+/// The gradients of [first, end) are those of one micro-batch, checked.
 void end_micro_batch(Window::State& state, const MicroBatch& micro_batch, std::size_t first, std::size_t end) {
   const auto weight = static_cast<float>(micro_batch.weight);
   state.is_full = will_be_full(state, micro_batch);
@@ -106,35 +109,28 @@ void end_micro_batch(Window::State& state, const MicroBatch& micro_batch, std::s
 }  // namespace
 
 void Window::State::grow() {
-  if (slots.size() == params->size()) return;
-  const std::size_t joined = slots.size();
+  if (grads.size() == params->size()) return;
+  const std::size_t joined = grads.size();
   std::vector<std::size_t> numels;
   for (const Parameter& parameter : params->parameters()) numels.push_back(parameter.param.numel);
   auto grown_table = std::make_unique<WorkTable>(numels);
   acc.grow(*params);
   table = std::move(grown_table);
-  slots.resize(params->size());
   for (std::size_t tensor = joined; tensor < params->size(); ++tensor) {
-    slots[tensor].acc = acc[tensor];
     acc_memory.insert(acc[tensor], acc.view(*params, tensor).num_bytes(), tensor);
   }
-  checked.assign(params->size(), {});  // an old gradient may share memory with a new parameter
+  is_written.resize(params->size());
   first_nonfinite.resize(params->size(), kNoIndex);
-  value_slots.resize(params->size());
+  grads.resize(params->size());
+  must_check_all = true;
 }
 
-std::span<const ValueSlot> Window::State::values() {
-  for (std::size_t tensor = 0; tensor < slots.size(); ++tensor) {
-    const AddSlot& slot = slots[tensor];
-    value_slots[tensor] = {.acc = slot.position == WindowPosition::kLater ? slot.acc : nullptr,
-                           .pending = has_pending ? slot.grad : ConstTensorView{},
-                           .weight = pending_weight};
-  }
-  return value_slots;
+Values Window::State::values() const {
+  return {*table, accumulator(), has_pending ? std::span(grads) : std::span<const ConstTensorView>{}, pending_weight};
 }
 
 void Window::State::reset() noexcept {
-  for (AddSlot& slot : slots) slot.position = WindowPosition::kFirst;
+  std::fill(is_written.begin(), is_written.end(), std::uint8_t{0});
   std::fill(first_nonfinite.begin(), first_nonfinite.end(), kNoIndex);
   micro_batches = 0;
   sum_of_counts = 0.0;
@@ -155,20 +151,21 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
   check_not_full(state);
   check_micro_batch(micro_batch);
   state.grow();
-  if (grads.size() != state.slots.size()) {
+  if (grads.size() != state.grads.size()) {
     throw Error(
         fmt::format("got {} gradients for {} tensors; give one view a tensor, a default-constructed one where "
                     "there is no gradient",
-                    grads.size(), state.slots.size()));
+                    grads.size(), state.grads.size()));
   }
-  // Views mostly stay the same from one micro-batch to the next: what passed the checks is only compared.
-  for (std::size_t tensor = 0; tensor < grads.size(); ++tensor) {
-    if (grads[tensor] == state.checked[tensor] || grads[tensor].is_absent()) continue;
-    check_gradient(state, tensor, grads[tensor]);
-  }
-  for (std::size_t tensor = 0; tensor < grads.size(); ++tensor) {
-    state.slots[tensor].grad = grads[tensor];
-    state.checked[tensor] = grads[tensor];
+  // Views mostly stay the same from one micro-batch to the next, and ten thousand of them are compared in one sweep.
+  static_assert(std::has_unique_object_representations_v<ConstTensorView>);
+  if (state.must_check_all || std::memcmp(grads.data(), state.grads.data(), grads.size_bytes()) != 0) {
+    for (std::size_t tensor = 0; tensor < grads.size(); ++tensor) {
+      const bool is_known = !state.must_check_all && grads[tensor] == state.grads[tensor];
+      if (!is_known && !grads[tensor].is_absent()) check_gradient(state, tensor, grads[tensor]);
+    }
+    std::copy(grads.begin(), grads.end(), state.grads.begin());
+    state.must_check_all = false;
   }
   end_micro_batch(state, micro_batch, 0, grads.size());
 }
@@ -178,27 +175,24 @@ void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch)
   check_not_full(state);
   check_micro_batch(micro_batch);
   state.grow();
-  std::size_t first = state.slots.size(), end = 0;
+  std::size_t first = state.grads.size(), end = 0;
   for (const Gradient& gradient : grads) {
-    if (gradient.tensor >= state.slots.size()) {
+    if (gradient.tensor >= state.grads.size()) {
       throw Error(fmt::format("there is a gradient for tensor {}, but the set has {} tensors", gradient.tensor,
-                              state.slots.size()));
+                              state.grads.size()));
     }
     if (!gradient.view.is_absent()) check_gradient(state, gradient.tensor, gradient.view);
     first = std::min(first, gradient.tensor);
     end = std::max(end, gradient.tensor + 1);
   }
-  const auto clear = [&] {
-    for (AddSlot& slot : state.slots) slot.grad = {};
-  };
-  clear();
+  std::fill(state.grads.begin(), state.grads.end(), ConstTensorView{});
   for (const Gradient& gradient : grads) {
-    ConstTensorView& grad = state.slots[gradient.tensor].grad;
-    if (!grad.is_absent() && !gradient.view.is_absent()) {  // a second producer: the slot holds one gradient at a time
+    if (gradient.view.is_absent()) continue;
+    if (!state.grads[gradient.tensor].is_absent()) {  // a second producer: a tensor has one gradient at a time
       if (micro_batch.weight != 0.0) merge(state, first, end, static_cast<float>(micro_batch.weight));
-      clear();
+      std::fill(state.grads.begin(), state.grads.end(), ConstTensorView{});
     }
-    if (!gradient.view.is_absent()) grad = gradient.view;
+    state.grads[gradient.tensor] = gradient.view;
   }
   end_micro_batch(state, micro_batch, first, end);
 }
@@ -207,19 +201,19 @@ AccumulatorSlot Window::claim(std::size_t tensor) {
   State& state = *state_;
   check_not_full(state);
   state.grow();
-  if (tensor >= state.slots.size()) {
-    throw Error(fmt::format("cannot claim tensor {}: the set has {} tensors", tensor, state.slots.size()));
+  if (tensor >= state.grads.size()) {
+    throw Error(fmt::format("cannot claim tensor {}: the set has {} tensors", tensor, state.grads.size()));
   }
   state.has_claims = true;
-  const WindowPosition position = std::exchange(state.slots[tensor].position, WindowPosition::kLater);
-  return {state.acc.view(*state.params, tensor), position};
+  const bool is_first = std::exchange(state.is_written[tensor], std::uint8_t{1}) == 0;
+  return {state.acc.view(*state.params, tensor), is_first ? WindowPosition::kFirst : WindowPosition::kLater};
 }
 
 ConstTensorView Window::accumulator(std::size_t tensor) const {
   if (tensor >= state_->params->size()) {
     throw Error(fmt::format("there is no tensor {}: the set has {}", tensor, state_->params->size()));
   }
-  if (tensor >= state_->slots.size() || state_->slots[tensor].position == WindowPosition::kFirst) return {};
+  if (tensor >= state_->grads.size() || state_->is_written[tensor] == 0) return {};
   return state_->acc.view(*state_->params, tensor);
 }
 

@@ -17,9 +17,10 @@ struct Window::State {
 
   /// Takes in tensors that joined the set.
   void grow();
-  /// The values that the step reads, by tensor.
-  std::span<const ValueSlot> values();
   void reset() noexcept;
+  AccumulatorTable accumulator() const { return {options.accumulate, acc.data(), is_written}; }
+  /// What the step reads.
+  Values values() const;
 
   const ParameterSet* params;
   WindowOptions options;
@@ -27,14 +28,12 @@ struct Window::State {
   Segments acc;
   AddressRanges acc_memory;
   std::unique_ptr<WorkTable> table;
-  /// By tensor. `grad` is that of the last micro-batch; `position` is kLater once the accumulator holds something of
-  /// this window.
-  std::vector<AddSlot> slots;
-  std::vector<ConstTensorView> checked;  // by tensor: the gradient that passed the checks last, and would again
-  bool has_pending = false;              // the gradients in `slots` are not merged
+  std::vector<std::uint8_t> is_written;  // by tensor: the accumulator holds something of this window
+  std::vector<ConstTensorView> grads;    // by tensor, of the last micro-batch; they passed the checks, and would again
+  bool must_check_all = true;            // those that are there may share memory with a tensor that joined since
+  bool has_pending = false;              // they are not merged
   float pending_weight = 1.0f;
   std::vector<std::uint32_t> first_nonfinite;  // by tensor
-  std::vector<ValueSlot> value_slots;          // scratch of `values`
 
   std::size_t micro_batches = 0;
   double sum_of_counts = 0.0;
