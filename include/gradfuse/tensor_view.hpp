@@ -4,7 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <ranges>
+#include <type_traits>
 
 namespace gradfuse {
 
@@ -47,14 +48,14 @@ struct ConstTensorView {
   friend bool operator==(const ConstTensorView&, const ConstTensorView&) = default;
 };
 
-/// The view of host memory.
-template <class T>
-TensorView view_of(std::span<T> elements) {
-  return {elements.data(), elements.size(), dtype_of<T>, Device::kCpu};
-}
-template <class T>
-ConstTensorView view_of(std::span<const T> elements) {
-  return {elements.data(), elements.size(), dtype_of<T>, Device::kCpu};
+/// The view of a vector, an array or a span in host memory; a `ConstTensorView` if its elements are const.
+template <class Range>
+requires std::ranges::contiguous_range<Range> && std::ranges::borrowed_range<Range>
+auto view_of(Range&& elements) {
+  using Element = std::remove_reference_t<std::ranges::range_reference_t<Range>>;
+  using View = std::conditional_t<std::is_const_v<Element>, ConstTensorView, TensorView>;
+  return View{std::ranges::data(elements), std::ranges::size(elements), dtype_of<std::remove_const_t<Element>>,
+              Device::kCpu};
 }
 
 }  // namespace gradfuse
