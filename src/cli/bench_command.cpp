@@ -1,0 +1,193 @@
+#include "src/cli/bench_command.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <gradfuse/error.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "src/workload/suite.hpp"
+
+namespace gradfuse::cli {
+namespace {
+
+using workload::BandwidthMeter;
+using workload::PassResult;
+using workload::Stream;
+using workload::SuiteResult;
+using workload::WindowResult;
+
+struct BenchOptions {
+  int threads = 0;
+  std::string target;
+  double seconds = 30.0;
+  std::string json_path;
+};
+
+/// One line of the table; what was not measured is 0.
+struct Row {
+  std::string name;
+  std::size_t parameters, tensors;
+  DType grad_dtype;
+  std::size_t micro_batches;
+  double seconds, unfused_seconds;
+  std::size_t bytes_per_parameter;
+  std::string why_skipped;
+};
+
+std::vector<Row> rows_of(const SuiteResult& result) {
+  std::vector<Row> rows;
+  for (const WindowResult& w : result.windows) {
+    rows.push_back({"window, " + w.tensor_list, w.parameters, w.tensors, w.grad_dtype, w.micro_batches, w.fused_seconds,
+                    w.unfused_seconds, w.fused_bytes_per_parameter, w.why_skipped});
+  }
+  for (const PassResult& p : result.passes) {
+    rows.push_back({p.name + " alone", p.parameters, p.tensors, p.grad_dtype, 0, p.seconds, 0.0, p.bytes_per_parameter,
+                    p.why_skipped});
+  }
+  return rows;
+}
+
+/// "-" for what a row does not have.
+std::string cell(double value, int decimals) { return value > 0.0 ? fmt::format("{:.{}f}", value, decimals) : "-"; }
+
+std::string format_row(const Row& row, double bandwidth) {
+  std::string line =
+      fmt::format("{:<20} {:>10} {:>7} {:<8} {:>3}", row.name, row.parameters, row.tensors, dtype_name(row.grad_dtype),
+                  row.micro_batches == 0 ? "-" : std::to_string(row.micro_batches));
+  if (!row.why_skipped.empty()) return line + "  skipped: " + row.why_skipped;
+  const double num_bytes = static_cast<double>(row.parameters * row.bytes_per_parameter);
+  const double rate = num_bytes / row.seconds;
+  return line + fmt::format(" {:>9} {:>10} {:>6} {:>6} {:>5.0f} % {:>10}", cell(row.seconds * 1e3, 2),
+                            cell(row.unfused_seconds * 1e3, 2), cell(row.unfused_seconds / row.seconds, 2),
+                            cell(rate * 1e-9, 1), 100.0 * rate / bandwidth, cell(bandwidth / rate, 2));
+}
+
+void print_bandwidth(const BackendInfo& info, const BandwidthMeter& meter) {
+  fmt::print("{}, {}, {} threads; memory bandwidth {:.1f} GB/s, the best of:\n", info.name, info.target, info.threads,
+             meter.fastest() * 1e-9);
+  for (const Stream stream : workload::kStreams) {
+    fmt::print("  {:<17} {:>6.1f} GB/s\n", workload::stream_name(stream), meter.fastest(stream) * 1e-9);
+  }
+}
+
+void print_table(const SuiteResult& result, double bandwidth) {
+  fmt::print("\n{:<20} {:>10} {:>7} {:<8} {:>3} {:>9} {:>10} {:>6} {:>6} {:>7} {:>10}\n", "case", "parameters",
+             "tensors", "dtype", "N", "fused ms", "unfused ms", "ratio", "GB/s", "share", "time/bound");
+  for (const Row& row : rows_of(result)) fmt::print("{}\n", format_row(row, bandwidth));
+  fmt::print(
+      "\nN: micro-batches. ratio: unfused / fused time. GB/s, share of the bandwidth and time / bound are the fused\n"
+      "window's; a share above 100 % is a case that fits into the caches.\n");
+}
+
+/// What it costs to have many tensors: each list against one tensor of the same size.
+void print_cost_of_many(const SuiteResult& result) {
+  for (const WindowResult& many : result.windows) {
+    for (const WindowResult& one : result.windows) {
+      const bool is_comparable = many.tensors > 1 && one.tensors == 1 && many.parameters == one.parameters &&
+                                 many.grad_dtype == one.grad_dtype && many.micro_batches == one.micro_batches;
+      if (!is_comparable || !many.why_skipped.empty() || !one.why_skipped.empty()) continue;
+      fmt::print("{} takes {:.2f} x the time of one tensor of {}.\n", many.tensor_list,
+                 many.fused_seconds / one.fused_seconds, one.parameters);
+    }
+  }
+}
+
+nlohmann::json window_json(const WindowResult& w) {
+  nlohmann::json entry{{"name", "window"},
+                       {"tensor_list", w.tensor_list},
+                       {"parameters", w.parameters},
+                       {"tensors", w.tensors},
+                       {"grad_dtype", dtype_name(w.grad_dtype)},
+                       {"micro_batches", w.micro_batches},
+                       {"fused_bytes_per_parameter", w.fused_bytes_per_parameter},
+                       {"unfused_bytes_per_parameter", w.unfused_bytes_per_parameter}};
+  if (w.why_skipped.empty()) {
+    entry["fused_seconds"] = w.fused_seconds;
+    entry["unfused_seconds"] = w.unfused_seconds;
+  } else {
+    entry["skipped"] = w.why_skipped;
+  }
+  return entry;
+}
+
+nlohmann::json pass_json(const PassResult& p) {
+  nlohmann::json entry{{"name", p.name},
+                       {"parameters", p.parameters},
+                       {"tensors", p.tensors},
+                       {"grad_dtype", dtype_name(p.grad_dtype)},
+                       {"bytes_per_parameter", p.bytes_per_parameter}};
+  if (p.why_skipped.empty()) {
+    entry["seconds"] = p.seconds;
+  } else {
+    entry["skipped"] = p.why_skipped;
+  }
+  return entry;
+}
+
+/// `cases` and `passes` hold what was measured, `skipped` what was not.
+nlohmann::json to_json(const SuiteResult& result, const BackendInfo& info, const BandwidthMeter& meter) {
+  nlohmann::json json{{"bandwidth_bytes_per_second", meter.fastest()},
+                      {"threads", info.threads},
+                      {"target", info.target},
+                      {"cases", nlohmann::json::array()},
+                      {"passes", nlohmann::json::array()},
+                      {"skipped", nlohmann::json::array()}};
+  for (const Stream stream : workload::kStreams) json["streams"][workload::stream_name(stream)] = meter.fastest(stream);
+  for (const WindowResult& w : result.windows) {
+    json[w.why_skipped.empty() ? "cases" : "skipped"].push_back(window_json(w));
+  }
+  for (const PassResult& p : result.passes) {
+    json[p.why_skipped.empty() ? "passes" : "skipped"].push_back(pass_json(p));
+  }
+  return json;
+}
+
+std::ofstream open_json(const std::string& path) {
+  std::ofstream file;
+  if (path.empty()) return file;
+  file.open(path);
+  if (!file) throw Error(fmt::format("cannot open \"{}\" for writing; choose another --json file", path));
+  return file;
+}
+
+void write_json(std::ofstream& file, const std::string& path, const nlohmann::json& json) {
+  file << json.dump(2) << '\n';
+  file.close();
+  if (!file) throw Error(fmt::format("cannot write the results to \"{}\"; is the disk full?", path));
+}
+
+void run_bench(const BenchOptions& options) {
+  if (!(options.seconds > 0.0 && options.seconds <= 3600.0)) {
+    throw Error(fmt::format("--seconds is {}; give a number above 0, up to 3600", options.seconds));
+  }
+  const auto backend = cpu_backend({.threads = options.threads, .target = options.target});
+  const BackendInfo info = describe(*backend);
+  std::ofstream json_file = open_json(options.json_path);  // before measuring: a bad path costs no minute
+  BandwidthMeter meter(info.threads);
+  const SuiteResult result =
+      workload::run_suite({.backend = backend, .seconds = options.seconds}, meter,
+                          [](const std::string& next) { fmt::print(stderr, "measuring: {}\n", next); });
+  print_bandwidth(info, meter);
+  print_table(result, meter.fastest());
+  print_cost_of_many(result);
+  if (json_file.is_open()) write_json(json_file, options.json_path, to_json(result, info, meter));
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "bench", "Time fused windows against unfused ones, beside the memory bandwidth of this machine (under a minute)");
+  const auto options = std::make_shared<BenchOptions>();
+  command->add_option("--threads", options->threads, "Threads; 0: all processors")->capture_default_str();
+  command->add_option("--target", options->target, "SIMD target, as `gradfuse info` lists them; default: the fastest");
+  command->add_option("--seconds", options->seconds, "Time to measure for")->capture_default_str();
+  command->add_option("--json", options->json_path, "Write the figures to this file, too");
+  command->callback([options] { run_bench(*options); });
+}
+
+}  // namespace gradfuse::cli

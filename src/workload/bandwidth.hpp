@@ -1,0 +1,42 @@
+#pragma once
+// What this machine's memory can move, with all threads: measured in the run that it judges.
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "src/workload/huge_pages.hpp"
+
+namespace gradfuse::workload {
+
+enum class Stream { kRead, kCopy, kCopyStreaming, kTriad, kTriadStreaming, kUpdate, kUpdateStreaming };
+inline constexpr std::array kStreams{Stream::kRead,           Stream::kCopy,   Stream::kCopyStreaming,  Stream::kTriad,
+                                     Stream::kTriadStreaming, Stream::kUpdate, Stream::kUpdateStreaming};
+/// "read", "copy", "copy_streaming", …; streaming stores go around the caches.
+std::string_view stream_name(Stream stream);
+
+/// Sweeps over memory of several times the last-level cache. Bytes are counted as STREAM does (McCalpin 1995): what is
+/// read and what is written, not the line that an ordinary store fetches before it writes.
+class BandwidthMeter {
+ public:
+  /// @throws Error  there is not enough memory.
+  explicit BandwidthMeter(int threads);
+
+  /// One sweep; returns the bytes it moved.
+  std::size_t sweep(Stream stream);
+  /// Times one sweep of the kind whose turn it is.
+  void measure_next();
+  /// Every kind so many times.
+  void measure_all(std::size_t rounds);
+
+  /// Bytes per second; 0 before the first measurement.
+  double fastest(Stream stream) const { return fastest_[static_cast<std::size_t>(stream)]; }
+  double fastest() const;
+
+ private:
+  int threads_;
+  HugePages memory_;
+  std::size_t next_ = 0;
+  std::array<double, kStreams.size()> fastest_{};
+};
+
+}  // namespace gradfuse::workload

@@ -1,0 +1,40 @@
+#pragma once
+// One whole window over N micro-batches, fused and unfused: what benchmarks time.
+#include <gradfuse/unfused_chain.hpp>
+
+#include <cstddef>
+
+#include "src/workload/synthetic_model.hpp"
+
+namespace gradfuse::workload {
+
+/// AdamW with clipping and a loss scale. Both may run on one model in turn; each has its own accumulator and states.
+class FusedWindow {
+ public:
+  FusedWindow(const SyntheticModel& model, std::size_t micro_batches);
+  /// @throws Error  the step was skipped or not clipped: not what the byte counts are for.
+  const StepReport& run();
+
+ private:
+  const SyntheticModel& model_;
+  Window window_;
+  AdamW optimizer_;
+  LossScaler scaler_;
+};
+
+class UnfusedWindow {
+ public:
+  UnfusedWindow(const SyntheticModel& model, std::size_t micro_batches);
+  StepReport run();  ///< As `FusedWindow::run`.
+
+ private:
+  const SyntheticModel& model_;
+  std::size_t micro_batches_;
+  UnfusedChain chain_;
+  LossScaler scaler_;
+};
+
+/// Host memory for a model and both windows, without what the objects keep per tensor.
+std::size_t windows_num_bytes(std::size_t numel, const ModelOptions& options);
+
+}  // namespace gradfuse::workload
