@@ -1,8 +1,8 @@
 #pragma once
 // What several tests share: tensors of random bits in host memory, comparing bits, every target and thread count.
+#include <gtest/gtest.h>
 #include <gradfuse/backend.hpp>
 #include <gradfuse/tensor_view.hpp>
-#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <memory>
@@ -51,7 +51,8 @@ class HostTensor {
   std::size_t numel_ = 0, misalignment_ = 0;
 };
 
-/// Values around 1, with a few zeros, negative zeros, denormals and large ones among them; all finite, also when summed.
+/// Values around 1, with a few zeros, negative zeros, denormals and large ones among them; all finite, also when
+/// summed.
 HostTensor random_tensor(Random& random, DType dtype, std::size_t numel, std::size_t misalignment = 0);
 
 /// Equal bits, any NaN being equal to any NaN. The failure names the first element that differs, in hex.

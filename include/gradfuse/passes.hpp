@@ -49,12 +49,13 @@ class TensorList : public ConstTensorList {
 /// out = 0, any dtype.
 void zero(const TensorList& out);
 
-/// out = factor * in, computed in FP32 and rounded once; any pair of dtypes.
+/// out = factor * in, computed in FP32 and rounded once. `in` of any dtype, float64 being rounded to FP32 first; `out`
+/// float32, float16 or bfloat16.
 /// @param found_nonfinite  Raised if any stored value is inf or NaN, a finite product that rounds to an infinite FP16
 ///                         included; never lowered. May be null.
 void scale(const ConstTensorList& in, const TensorList& out, float factor, bool* found_nonfinite = nullptr);
 
-/// out = in, rounded to nearest even; NaN stays NaN, overflow becomes inf. Any pair of dtypes.
+/// out = in, rounded to nearest even; NaN stays NaN, overflow becomes inf. Dtypes as for `scale`.
 void cast(const ConstTensorList& in, const TensorList& out);
 
 /// out = fma(a, x, b * y). x of any dtype; y and out float32.
@@ -67,12 +68,13 @@ std::vector<double> l2_norm_per_tensor(const ConstTensorList& tensors);
 /// The largest magnitude; NaN if any value is NaN. 0 for no elements.
 double inf_norm(const ConstTensorList& tensors);
 
-/// tensors *= min(1, max_norm / (norm + 1e-6)); with a coefficient of 1 no byte is written. Any dtype.
+/// tensors *= min(1, max_norm / (norm + 1e-6)); with a coefficient of 1 no byte is written. A norm that is NaN makes
+/// everything NaN, as in torch. Not float64.
 /// @throws Error  `max_norm` is negative or NaN.
 void clip(const TensorList& tensors, double norm, double max_norm);
 
 /// One optimizer step from gradients that are ready to be applied: no accumulation, no check, no model copy.
-/// All lists float32, of the same shape; `step` counts from 1.
+/// All lists float32, of the same shape, none sharing memory with another; `step` counts from 1.
 struct AdamLists {
   const TensorList& param;
   const ConstTensorList& grad;

@@ -16,17 +16,18 @@ namespace gradfuse {
 class UnfusedChain {
  public:
   using Options = std::variant<AdamWOptions, AdamOptions, SgdOptions>;
-  /// @throws Error  amsgrad, which this chain does not do.
+  /// @throws Error  the options are out of range, or ask for amsgrad, which this chain does not do.
   UnfusedChain(const ParameterSet& params, const Options& options);
   UnfusedChain(UnfusedChain&&) noexcept;
   ~UnfusedChain();
 
-  /// To be changed between steps, by a learning-rate schedule.
+  /// To be changed between steps, by a learning-rate schedule; what they are options of stays.
   Options& options() noexcept;
 
   /// As `Window::add`, but merged at once: nothing stays pending. The first of a window zeroes the accumulator before.
+  /// @throws Error  as `Window::add`, but a gradient that is absent is one too.
   void add(std::span<const ConstTensorView> grads, double weight = 1.0);
-  /// As `Optimizer::step`. The total count is the sum of the weights.
+  /// As `Optimizer::step`, errors included. The total count is the sum of the weights.
   StepReport step(const StepOptions& options = {});
 
  private:

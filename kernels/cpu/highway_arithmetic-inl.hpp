@@ -87,12 +87,6 @@ HWY_INLINE void store_vector(F32 a, BFloat16* to) {
   const U32 bits = bfloat16_from_float_bits(bits_of(a));
   put<kStore>(half, hn::DemoteTo(half, hn::BitCast(wide, bits.v)), reinterpret_cast<std::uint16_t*>(to));
 }
-template <Store kStore>
-HWY_INLINE void store_vector(F32 a, double* to) {
-  HWY_ALIGN float narrow[kLanes];
-  hn::Store(a.v, D32{}, narrow);
-  for (std::size_t l = 0; l < kLanes; ++l) to[l] = narrow[l];
-}
 
 /// What a reader of the stored value sees.
 template <class Out>

@@ -28,7 +28,6 @@ void add_loops_of(Loops& loops) {
   loops.scale[kType][static_cast<std::size_t>(DType::kFloat32)] = scale_loop<T, float>;
   loops.scale[kType][static_cast<std::size_t>(DType::kFloat16)] = scale_loop<T, Float16>;
   loops.scale[kType][static_cast<std::size_t>(DType::kBFloat16)] = scale_loop<T, BFloat16>;
-  loops.scale[kType][static_cast<std::size_t>(DType::kFloat64)] = scale_loop<T, double>;
 }
 
 template <bool kL2>

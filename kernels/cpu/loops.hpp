@@ -60,7 +60,8 @@ struct Loops {
   using Sgd = void (*)(const element::SgdCoefs<float>&, const ValueRun&, const SgdRun&, std::size_t numel);
   std::array<std::array<std::array<Sgd, 2>, 3>, 2> sgd;  // [L2 decay][Momentum][nesterov]
 
-  /// out = factor * in, rounded to `out`'s type; the result tells whether any `out` is not finite. [in][out]
+  /// out = factor * in, rounded to `out`'s type; the result tells whether any `out` is not finite. [in][out]; none for
+  /// a float64 `out`.
   PerDType<PerDType<bool (*)(float factor, const void* in, void* out, std::size_t numel, Store)>> scale;
   /// out = a * x + b * y, as fma(a, x, b * y). [x]
   PerDType<void (*)(float a, const void* x, float b, const float* y, float* out, std::size_t numel)> axpby;

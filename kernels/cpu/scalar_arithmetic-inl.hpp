@@ -29,10 +29,6 @@ void store_vector(float value, float* to) {
   *to = value;
 }
 template <Store>
-void store_vector(float value, double* to) {
-  *to = value;
-}
-template <Store>
 void store_vector(float value, Float16* to) {
   to->bits = static_cast<std::uint16_t>(element::float16_from_float_bits(bits_of(value)));
 }

@@ -10,7 +10,7 @@ GF_ELEMENT double gradient_norm(double sum_of_squares, double loss_scale, double
 /// As torch.nn.utils.clip_grad_norm_; `max_norm` infinite: no clipping.
 GF_ELEMENT double clip_coefficient(double norm, double max_norm) {
   const double coef = max_norm / (norm + 1e-6);
-  return coef < 1.0 ? coef : 1.0;
+  return coef > 1.0 ? 1.0 : coef;  // a norm that is NaN stays visible
 }
 
 struct AdamHyperParameters {

@@ -33,6 +33,7 @@ void CpuBackend::control(const ControlPass& pass) const {
   control.grad_scale = control.clip_coef / (pass.loss_scale * pass.total_count);
   if (!element::fits_float(control.norm) || !element::fits_float(control.grad_scale)) {
     control.outcome = StepOutcome::kNonFinite;
+    control.clip_coef = 1.0;
     find_nonfinite(pass);
     return;
   }

@@ -19,9 +19,8 @@ class AdamRule final : public OptimizerRule {
     groups_.check();
     for (std::size_t group = 0; group < amsgrad_.size(); ++group) {
       if (amsgrad_[group].value_or(groups_[group].amsgrad) == groups_[group].amsgrad) continue;
-      throw Error(
-          fmt::format("group {}: amsgrad was changed after its tensors got their states; set it before the first step",
-                      group));
+      throw Error(fmt::format(
+          "group {}: amsgrad was changed after its tensors got their states; set it before the first step", group));
     }
   }
 

@@ -5,6 +5,7 @@
 #include <gradfuse/optimizer.hpp>
 #include <limits>
 
+#include "src/core/check_window.hpp"
 #include "src/core/optimizer_rule.hpp"
 #include "src/core/window_state.hpp"
 
@@ -22,21 +23,18 @@ struct Optimizer::State {
 
 namespace {
 
-void check_step(const Window::State& window, const ParameterSet& params, const StepOptions& options) {
+void check_window(const Window::State& window, const ParameterSet& params, const StepOptions& options) {
   if (window.params != &params) {
     throw Error("the window belongs to another ParameterSet than the optimizer; make both from the same one");
   }
-  if (window.micro_batches == 0) throw Error("the window holds no micro-batch; call Window::add before the step");
+  check_step(window.micro_batches, options);
   if (window.has_claims) {
     throw Error(
         "the last micro-batch has claimed accumulators but was not ended; call Window::add, if with no gradients");
   }
-  if (options.max_grad_norm && !(*options.max_grad_norm >= 0.0)) {
-    throw Error(fmt::format("max_grad_norm is {}; it must be at least 0", *options.max_grad_norm));
-  }
 }
 
-StepReport make_report(const ControlBlock& control, const ControlPass& pass) {
+StepReport make_report(const ControlBlock& control, const ControlPass& pass, const Window::State& window) {
   StepReport report{.outcome = control.outcome,
                     .norm = control.norm,
                     .clip_coef = control.clip_coef,
@@ -45,7 +43,10 @@ StepReport make_report(const ControlBlock& control, const ControlPass& pass) {
   if (control.outcome == StepOutcome::kNonFinite) {
     report.non_finite.emplace();
     if (control.nonfinite_tensor != kNoIndex) report.non_finite->tensor = control.nonfinite_tensor;
-    if (control.nonfinite_micro_batch != kNoIndex) report.non_finite->micro_batch = control.nonfinite_micro_batch;
+    // What a producer wrote by itself nobody looked at in between.
+    const bool is_claimed = report.non_finite->tensor && window.is_claimed[*report.non_finite->tensor] != 0;
+    if (control.nonfinite_micro_batch != kNoIndex && !is_claimed)
+      report.non_finite->micro_batch = control.nonfinite_micro_batch;
   }
   return report;
 }
@@ -75,7 +76,7 @@ void Optimizer::grow() {
 void Optimizer::step(Window& window, const StepOptions& options) {
   Window::State& from = window.state();
   State& state = *state_;
-  check_step(from, *state.params, options);
+  check_window(from, *state.params, options);
   rule_->check_groups(*state.params);
   from.grow();
   grow();
@@ -97,7 +98,7 @@ void Optimizer::step(Window& window, const StepOptions& options) {
   backend.control(pass);
   rule_->step(backend, {values, state.group_of, state.step_counts, control});
 
-  state.report = make_report(control, pass);
+  state.report = make_report(control, pass, from);
   state.report.micro_batches = from.micro_batches;
   state.report.window = state.windows++;
   // A window with nothing to divide by says nothing about the loss scale.

@@ -45,12 +45,30 @@ void check_may_write(const NamedList& in, const NamedList& out) {
   }
 }
 
+/// Two lists that one pass reads and writes element by element, each for itself.
+void check_apart(const NamedList& a, const NamedList& b) {
+  check_same_shape(a, b);
+  for (std::size_t t = 0; t < a.list.views().size(); ++t) {
+    if (overlap(a.list.views()[t], b.list.views()[t])) {
+      throw Error(fmt::format("tensor {}: `{}` and `{}` overlap; give each memory of its own", t, a.name, b.name));
+    }
+  }
+}
+
 void check_float32(const NamedList& list) {
   for (std::size_t t = 0; t < list.list.views().size(); ++t) {
     const DType dtype = list.list.views()[t].dtype;
     if (dtype != DType::kFloat32) {
       throw Error(fmt::format("tensor {} of `{}` is {}; it must be float32", t, list.name, dtype_name(dtype)));
     }
+  }
+}
+
+/// The lists of a step: float32, of one shape, none sharing memory with another.
+void check_step_lists(std::span<const NamedList> lists) {
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    check_float32(lists[i]);
+    for (std::size_t j = 0; j < i; ++j) check_apart(lists[j], lists[i]);
   }
 }
 
@@ -87,14 +105,10 @@ void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper
   if (hyper.amsgrad != (lists.max_exp_avg_sq != nullptr)) {
     throw Error("`max_exp_avg_sq` must be given with amsgrad, and only then");
   }
-  const NamedList param{"param", lists.param};
-  std::vector<NamedList> written{param, {"exp_avg", lists.exp_avg}, {"exp_avg_sq", lists.exp_avg_sq}};
-  if (lists.max_exp_avg_sq != nullptr) written.push_back({"max_exp_avg_sq", *lists.max_exp_avg_sq});
-  check_float32({"grad", lists.grad});
-  for (const NamedList& list : written) {
-    check_float32(list);
-    check_may_write({"grad", lists.grad}, list);
-  }
+  std::vector<NamedList> all{
+      {"grad", lists.grad}, {"param", lists.param}, {"exp_avg", lists.exp_avg}, {"exp_avg_sq", lists.exp_avg_sq}};
+  if (lists.max_exp_avg_sq != nullptr) all.push_back({"max_exp_avg_sq", *lists.max_exp_avg_sq});
+  check_step_lists(all);
   const std::size_t num_tensors = lists.param.views().size();
   std::vector<AdamTensor> tensors;
   for (std::size_t t = 0; t < num_tensors; ++t) {
@@ -120,6 +134,11 @@ std::vector<double> sums_of_squares(const ConstTensorList& tensors) {
 void zero(const TensorList& out) { out.backend().zero(out.table(), out.writable()); }
 
 void scale(const ConstTensorList& in, const TensorList& out, float factor, bool* found_nonfinite) {
+  for (std::size_t t = 0; t < out.views().size(); ++t) {
+    if (out.views()[t].dtype != DType::kFloat64) continue;
+    throw Error(
+        fmt::format("tensor {} of `out` is float64, but the passes compute in float32; use a float32 tensor", t));
+  }
   check_may_write({"in", in}, {"out", out});
   const bool found = out.backend().scale(out.table(), factor, in.views(), out.writable());
   if (found && found_nonfinite != nullptr) *found_nonfinite = true;
@@ -150,7 +169,7 @@ double inf_norm(const ConstTensorList& tensors) {
 void clip(const TensorList& tensors, double norm, double max_norm) {
   if (!(max_norm >= 0.0)) throw Error(fmt::format("max_norm is {}; it must be at least 0", max_norm));
   const double coef = element::clip_coefficient(norm, max_norm);
-  if (coef < 1.0) scale(tensors, tensors, static_cast<float>(coef));
+  if (coef != 1.0) scale(tensors, tensors, static_cast<float>(coef));
 }
 
 void adamw_step(const AdamLists& lists, const AdamWOptions& options, std::int64_t step) {
@@ -167,14 +186,9 @@ void sgd_step(const SgdLists& lists, const SgdOptions& options, std::int64_t ste
   if ((hyper.momentum != 0.0) != (lists.momentum_buffer != nullptr)) {
     throw Error("`momentum_buffer` must be given with momentum, and only then");
   }
-  const NamedList grad{"grad", lists.grad};
-  check_float32(grad);
-  check_float32({"param", lists.param});
-  check_may_write(grad, {"param", lists.param});
-  if (lists.momentum_buffer != nullptr) {
-    check_float32({"momentum_buffer", *lists.momentum_buffer});
-    check_may_write(grad, {"momentum_buffer", *lists.momentum_buffer});
-  }
+  std::vector<NamedList> all{{"grad", lists.grad}, {"param", lists.param}};
+  if (lists.momentum_buffer != nullptr) all.push_back({"momentum_buffer", *lists.momentum_buffer});
+  check_step_lists(all);
   const std::size_t num_tensors = lists.param.views().size();
   std::vector<SgdTensor> tensors;
   for (std::size_t t = 0; t < num_tensors; ++t) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <gradfuse/error.hpp>
 #include <gradfuse/passes.hpp>
 #include <gradfuse/unfused_chain.hpp>
@@ -5,6 +6,9 @@
 #include <type_traits>
 
 #include "src/backend/backend.hpp"
+#include "src/core/check_hyper.hpp"
+#include "src/core/check_window.hpp"
+#include "src/core/hyper_parameters.hpp"
 #include "src/core/segments.hpp"
 
 namespace gradfuse {
@@ -61,6 +65,22 @@ struct UnfusedChain::State {
     if (needs_second_array(options)) second.emplace(params_);
   }
 
+  void check_options() const {
+    if (options.index() != kind)
+      throw Error("the optimizer of an unfused chain cannot be exchanged; make another chain");
+    std::visit([](const auto& o) { check_hyper(0, hyper_parameters(o)); }, options);
+    std::visit(
+        [this]<class O>(const O& o) {
+          if constexpr (std::is_same_v<O, SgdOptions>) {
+            if ((o.momentum != 0.0) != has_momentum)
+              throw Error("momentum cannot be turned on or off; make another chain");
+          } else if (o.amsgrad) {
+            throw Error("the unfused chain has no amsgrad; use Window and Optimizer");
+          }
+        },
+        options);
+  }
+
   void apply(std::int64_t step) {
     std::visit(
         [&](const auto& o) {
@@ -78,11 +98,13 @@ struct UnfusedChain::State {
 
   const ParameterSet& params;
   Options options;
+  const std::size_t kind = options.index();
+  const bool has_momentum =
+      std::holds_alternative<SgdOptions>(options) && std::get<SgdOptions>(options).momentum != 0.0;
   TensorList param;
   ModelCopy model;
   Array acc, first;
   std::optional<Array> second;
-  std::vector<ConstTensorView> known_grads;
   std::optional<ConstTensorList> grads;
   double total_count = 0.0;
   std::size_t micro_batches = 0, windows = 0;
@@ -91,11 +113,7 @@ struct UnfusedChain::State {
 
 UnfusedChain::UnfusedChain(const ParameterSet& params, const Options& options)
     : state_(std::make_unique<State>(params, options)) {
-  const auto* adam = std::get_if<AdamOptions>(&options);
-  const auto* adamw = std::get_if<AdamWOptions>(&options);
-  if ((adam != nullptr && adam->amsgrad) || (adamw != nullptr && adamw->amsgrad)) {
-    throw Error("the unfused chain has no amsgrad; use Window and Optimizer");
-  }
+  state_->check_options();
 }
 UnfusedChain::UnfusedChain(UnfusedChain&&) noexcept = default;
 UnfusedChain::~UnfusedChain() = default;
@@ -104,32 +122,36 @@ UnfusedChain::Options& UnfusedChain::options() noexcept { return state_->options
 
 void UnfusedChain::add(std::span<const ConstTensorView> grads, double weight) {
   State& state = *state_;
-  if (!std::equal(grads.begin(), grads.end(), state.known_grads.begin(), state.known_grads.end())) {
-    state.grads.emplace(std::vector(grads.begin(), grads.end()), state.params.backend());
-    state.known_grads.assign(grads.begin(), grads.end());
+  check_micro_batch({.weight = weight}, state.total_count);
+  if (!state.grads || !std::ranges::equal(grads, state.grads->views())) {
+    ConstTensorList list({grads.begin(), grads.end()}, state.params.backend());
+    state.grads.emplace(std::move(list));
   }
   if (state.micro_batches == 0) zero(state.acc.list);
-  axpby(static_cast<float>(weight), *state.grads, 1.0f, state.acc.list, state.acc.list);
+  // Reads the list's shape and overlap too, so it comes before anything counts.
+  if (weight != 0.0) axpby(static_cast<float>(weight), *state.grads, 1.0f, state.acc.list, state.acc.list);
   state.total_count += weight;
   ++state.micro_batches;
 }
 
 StepReport UnfusedChain::step(const StepOptions& options) {
   State& state = *state_;
-  if (state.micro_batches == 0) throw Error("the window holds no micro-batch; call add before the step");
+  check_step(state.micro_batches, options);
+  state.check_options();
   StepReport report{.loss_scale = options.scaler == nullptr ? 1.0f : options.scaler->scale(),
                     .total_count = state.total_count,
                     .micro_batches = state.micro_batches,
                     .window = state.windows++};
-  bool found_nonfinite = false;
-  const auto unscale = static_cast<float>(1.0 / (double{report.loss_scale} * state.total_count));
-  scale(state.acc.list, state.acc.list, unscale, &found_nonfinite);
-  report.norm = l2_norm(state.acc.list);
   if (state.total_count == 0.0) {
     report.outcome = StepOutcome::kEmptyTotal;
-  } else if (found_nonfinite) {
-    report.outcome = StepOutcome::kNonFinite;
   } else {
+    bool found_nonfinite = false;
+    const auto unscale = static_cast<float>(1.0 / (double{report.loss_scale} * state.total_count));
+    scale(state.acc.list, state.acc.list, unscale, &found_nonfinite);
+    report.norm = l2_norm(state.acc.list);
+    if (found_nonfinite || !element::fits_float(report.norm)) report.outcome = StepOutcome::kNonFinite;
+  }
+  if (!report.is_skipped()) {
     if (options.max_grad_norm) {
       clip(state.acc.list, report.norm, *options.max_grad_norm);
       report.clip_coef = element::clip_coefficient(report.norm, *options.max_grad_norm);
@@ -137,7 +159,9 @@ StepReport UnfusedChain::step(const StepOptions& options) {
     state.apply(++state.steps);
     cast(state.model.from, state.model.to);
   }
-  if (options.scaler != nullptr && report.outcome != StepOutcome::kEmptyTotal) options.scaler->update(found_nonfinite);
+  if (options.scaler != nullptr && report.outcome != StepOutcome::kEmptyTotal) {
+    options.scaler->update(report.outcome == StepOutcome::kNonFinite);
+  }
   state.micro_batches = 0;
   state.total_count = 0.0;
   return report;

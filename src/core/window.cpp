@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/core/check_view.hpp"
+#include "src/core/check_window.hpp"
 #include "src/core/window_state.hpp"
 
 namespace gradfuse {
@@ -24,19 +25,6 @@ void check_options(const WindowOptions& options) {
   if (options.fixed_total && !(*options.fixed_total > 0.0 && std::isfinite(*options.fixed_total))) {
     throw Error(fmt::format("fixed_total is {}; it divides the gradients and must be positive and finite",
                             *options.fixed_total));
-  }
-}
-
-void check_micro_batch(const MicroBatch& micro_batch) {
-  const double weight = micro_batch.weight;
-  if (!(weight >= 0.0 && std::isfinite(static_cast<float>(weight)))) {
-    throw Error(fmt::format("micro-batch weight is {}; it must be at least 0 and finite in float32", weight));
-  }
-  if (weight > 0.0 && static_cast<float>(weight) == 0.0f) {
-    throw Error(fmt::format("micro-batch weight {} is 0 in float32; scale the weights up", weight));
-  }
-  if (micro_batch.count && !(*micro_batch.count >= 0.0 && std::isfinite(*micro_batch.count))) {
-    throw Error(fmt::format("micro-batch count is {}; it must be at least 0 and finite", *micro_batch.count));
   }
 }
 
@@ -109,7 +97,7 @@ void end_micro_batch(Window::State& state, const MicroBatch& micro_batch, std::s
 }  // namespace
 
 void Window::State::grow() {
-  if (grads.size() == params->size()) return;
+  if (table != nullptr && grads.size() == params->size()) return;
   const std::size_t joined = grads.size();
   std::vector<std::size_t> numels;
   for (const Parameter& parameter : params->parameters()) numels.push_back(parameter.param.numel);
@@ -120,6 +108,7 @@ void Window::State::grow() {
     acc_memory.insert(acc[tensor], acc.view(*params, tensor).num_bytes(), tensor);
   }
   is_written.resize(params->size());
+  is_claimed.resize(params->size());
   first_nonfinite.resize(params->size(), kNoIndex);
   grads.resize(params->size());
   must_check_all = true;
@@ -131,6 +120,7 @@ Values Window::State::values() const {
 
 void Window::State::reset() noexcept {
   std::fill(is_written.begin(), is_written.end(), std::uint8_t{0});
+  std::fill(is_claimed.begin(), is_claimed.end(), std::uint8_t{0});
   std::fill(first_nonfinite.begin(), first_nonfinite.end(), kNoIndex);
   micro_batches = 0;
   sum_of_counts = 0.0;
@@ -149,7 +139,7 @@ Window::~Window() = default;
 void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro_batch) {
   State& state = *state_;
   check_not_full(state);
-  check_micro_batch(micro_batch);
+  check_micro_batch(micro_batch, state.sum_of_counts);
   state.grow();
   if (grads.size() != state.grads.size()) {
     throw Error(
@@ -173,7 +163,7 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
 void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch) {
   State& state = *state_;
   check_not_full(state);
-  check_micro_batch(micro_batch);
+  check_micro_batch(micro_batch, state.sum_of_counts);
   state.grow();
   std::size_t first = state.grads.size(), end = 0;
   for (const Gradient& gradient : grads) {
@@ -205,6 +195,7 @@ AccumulatorSlot Window::claim(std::size_t tensor) {
     throw Error(fmt::format("cannot claim tensor {}: the set has {} tensors", tensor, state.grads.size()));
   }
   state.has_claims = true;
+  state.is_claimed[tensor] = 1;
   const bool is_first = std::exchange(state.is_written[tensor], std::uint8_t{1}) == 0;
   return {state.acc.view(*state.params, tensor), is_first ? WindowPosition::kFirst : WindowPosition::kLater};
 }

@@ -29,6 +29,7 @@ struct Window::State {
   AddressRanges acc_memory;
   std::unique_ptr<WorkTable> table;
   std::vector<std::uint8_t> is_written;  // by tensor: the accumulator holds something of this window
+  std::vector<std::uint8_t> is_claimed;  // by tensor: a producer wrote the accumulator itself
   std::vector<ConstTensorView> grads;    // by tensor, of the last micro-batch; they passed the checks, and would again
   bool must_check_all = true;            // those that are there may share memory with a tensor that joined since
   bool has_pending = false;              // they are not merged

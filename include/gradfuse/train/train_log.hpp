@@ -7,9 +7,9 @@
 
 namespace gradfuse::train {
 
-/// One JSON object a line: {"event": "step", ...} for each step and, last, {"event": "summary", ...}. A number that is not
-/// finite is written as null, which is all that JSON has for it. Each line is handed to the system as it is written, so
-/// that a reader can follow, and a full disk is noticed at once.
+/// One JSON object a line: {"event": "step", ...} for each step and, last, {"event": "summary", ...}. A number that is
+/// not finite is written as null, which is all that JSON has for it. Each line is handed to the system as it is
+/// written, so that a reader can follow, and a full disk is noticed at once.
 class TrainLog {
  public:
   /// Creates or empties the file. @throws Error  it cannot be opened; names path and reason.

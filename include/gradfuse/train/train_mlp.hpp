@@ -17,8 +17,8 @@
 
 namespace gradfuse::train {
 
-/// How the learning rate follows the effective batch, the rows of a full window: not at all, in proportion (Goyal et al.
-/// 2017, arXiv:1706.02677), or with the square root (Krizhevsky 2014, arXiv:1404.5997; usual with Adam).
+/// How the learning rate follows the effective batch, the rows of a full window: not at all, in proportion (Goyal et
+/// al. 2017, arXiv:1706.02677), or with the square root (Krizhevsky 2014, arXiv:1404.5997; usual with Adam).
 enum class LrScaling : std::uint8_t { kNone, kLinear, kSqrt };
 
 /// The effective batch at which all three give the same learning rate.
@@ -27,11 +27,11 @@ inline constexpr std::size_t kLrBaseBatch = 128;
 struct MlpTrainOptions {
   std::size_t micro_batch = 32;  ///< Rows of a micro-batch, at least 1; the last of an epoch may have fewer.
   std::size_t accum_steps = 4;   ///< Micro-batches of a window, at least 1; the last of an epoch may have fewer.
-  std::size_t epochs = 15;
+  std::size_t epochs = 30;
   std::uint64_t seed = 0;  ///< Of the initial parameters and of the order of rows.
 
   std::vector<std::size_t> hidden = {128, 128};  ///< Widths of the hidden layers.
-  nn::Activation activation = nn::Activation::kRelu;
+  nn::Activation activation = nn::Activation::kGelu;
   nn::Norm norm = nn::Norm::kNone;
   DType precision = DType::kFloat16;  ///< Of gradients and model copy: float32, float16 or bfloat16.
 
@@ -53,7 +53,7 @@ struct StepRecord {
   double lr = 0;          ///< After scaling.
   StepReport report = {};
   std::string non_finite_tensor = {};  ///< Name of the tensor that `report.non_finite` means; empty if it means none.
-  double samples_per_second = 0;  ///< Forward, backward and step of this window.
+  double samples_per_second = 0;       ///< Forward, backward and step of this window.
   std::size_t resident_bytes = 0;
 };
 
@@ -88,12 +88,15 @@ struct TrainCallbacks {
 ///                micro-batch of one row.
 void check_options(const MlpTrainOptions& options, const nn::DigitsSplit& data);
 
-/// The learning rate that the options come to with `num_rows` training rows, which bound the effective batch.
+/// The learning rate that the options come to with `num_rows` training rows; the effective batch is `rows_per_window`.
 double effective_lr(const MlpTrainOptions& options, std::size_t num_rows);
 
-/// Trains for `epochs` passes over `data.train`, each in a new order, and evaluates on `data.test`. A micro-batch weighs as
-/// many rows as it has, so the loss is the mean over the window's rows however they are cut. The same options, data,
-/// machine and number of threads (the backend's and OpenMP's, which oneDNN uses) give the same bits.
+/// Rows of a full window, or all of them if they do not fill one; the last window of an epoch may have fewer.
+std::size_t rows_per_window(const MlpTrainOptions& options, std::size_t num_rows);
+
+/// Trains for `epochs` passes over `data.train`, each in a new order, and evaluates on `data.test`. A micro-batch
+/// weighs as many rows as it has, so the loss is the mean over the window's rows however they are cut. The same
+/// options, data, machine and number of threads (the backend's and OpenMP's, which oneDNN uses) give the same bits.
 ///
 /// @throws Error  as `check_options`; or training has diverged: a whole epoch is skipped, or a step is skipped at the
 ///                floor of the loss scale. The message names the tensor and what to try.
