@@ -14,8 +14,8 @@ cmake --build "$build" --target gradfuse_program -- --quiet
 
 echo
 echo "== training an MLP on 1,437 handwritten digits: FP16 gradients, micro-batches of 16, 4 to a window"
-"$build/bin/gradfuse" train mlp --precision fp16 --loss-scale dynamic --micro-batch 16 --accum-steps 4
+"$build/src/cli/gradfuse" train mlp --precision fp16 --loss-scale dynamic --micro-batch 16 --accum-steps 4
 
 echo
 echo "== fused against unfused accumulation on this machine"
-"$build/bin/gradfuse" bench
+"$build/src/cli/gradfuse" bench

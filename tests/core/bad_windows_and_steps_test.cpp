@@ -226,7 +226,8 @@ TEST(BadOptimizerUse, AmsgradAndMomentumMayNotBeTurnedOnOrOffAfterTheFirstStep) 
   const Snapshot before[] = {snapshot(set, adamw), snapshot(set, sgd)};
   adamw.group(0).amsgrad = true;
   sgd.group(0).momentum = 0.0;
-  window.add(views_of(set.zero_grads()));
+  const std::vector<HostTensor> grads = set.zero_grads();
+  window.add(views_of(grads));
   EXPECT_THAT([&] { adamw.step(window); }, throws_saying("group 0", "amsgrad"));
   EXPECT_THAT([&] { sgd.step(window); }, throws_saying("group 0", "momentum"));
   adamw.group(0).amsgrad = false;

@@ -15,6 +15,8 @@ namespace gradfuse::test {
 HostTensor tensor_of(DType dtype, const std::vector<double>& values);
 HostTensor copy_of(const ConstTensorView& view);
 std::vector<ConstTensorView> views_of(const std::vector<HostTensor>& tensors);
+/// Views outlive a temporary.
+std::vector<ConstTensorView> views_of(std::vector<HostTensor>&&) = delete;
 /// Magnitudes in [0.5, 2), random signs: no quotient of two of them is large, so error bounds stay short.
 HostTensor moderate_tensor(Random& random, DType dtype, std::size_t numel);
 

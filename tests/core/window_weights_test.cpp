@@ -141,7 +141,8 @@ TEST_P(WindowWeightsOn, ATotalOfZeroSkipsTheWindowAndLeavesTheScalerAlone) {
   EXPECT_EQ(scaler.scale(), 8.0f);
   EXPECT_EQ(scaler.state().growth_tracker, 1);
   // Gradients, but a count of nothing: the sum over no tokens.
-  window.add(views_of(set.zero_grads()), {.count = 0.0, .is_last = true});
+  grads = set.zero_grads();
+  window.add(views_of(grads), {.count = 0.0, .is_last = true});
   optimizer.step(window, {.scaler = &scaler});
   EXPECT_EQ(optimizer.last_report().outcome, StepOutcome::kEmptyTotal);
   EXPECT_EQ(scaler.state().growth_tracker, 1);

@@ -79,8 +79,8 @@ struct TrainSummary {
 
 /// Either may be empty. What they throw ends the training.
 struct TrainCallbacks {
-  std::function<void(const StepRecord&)> on_step;
-  std::function<void(const EpochRecord&)> on_epoch;
+  std::function<void(const StepRecord&)> on_step = {};
+  std::function<void(const EpochRecord&)> on_epoch = {};
 };
 
 /// What `train_mlp` checks before it starts.

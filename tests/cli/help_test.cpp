@@ -1,0 +1,65 @@
+#include "tests/cli/program.hpp"
+
+#include <gmock/gmock.h>
+#include <gradfuse/backend.hpp>
+
+#include <string>
+
+namespace gradfuse::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(Help, OfTheProgramListsItsCommands) {
+  const Result help = run_program({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_THAT(help.out, AllOf(HasSubstr("train"), HasSubstr("bench"), HasSubstr("info"), HasSubstr("--version")));
+}
+
+TEST(Help, OfTrainMlpNamesEveryFlagWithChoicesDefaultsAndExamples) {
+  const Result help = run_program({"train", "mlp", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.err, "");
+  for (const char* flag : {"--micro-batch ROWS [32]",
+                           "--accum-steps N [4]",
+                           "--precision fp32|fp16|bf16 [fp16]",
+                           "--optimizer adamw|adam|sgd [adamw]",
+                           "--lr RATE [0.003]",
+                           "--lr-scaling none|linear|sqrt [none]",
+                           "--max-grad-norm NORM [1]",
+                           "--loss-scale dynamic|off|NUMBER [dynamic]",
+                           "--unfused",
+                           "--epochs N [30]",
+                           "--seed N [0]",
+                           "--threads N [0]",
+                           "--target ",
+                           "--log FILE",
+                           "--quiet",
+                           "--data FILE",
+                           "--norm none|layer|batch [none]",
+                           "--activation relu|gelu [gelu]",
+                           "--compare-large-batch",
+                           "Examples:"}) {
+    EXPECT_THAT(help.out, HasSubstr(flag));
+  }
+}
+
+TEST(Version, IsOneLine) {
+  const Result version = run_program({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, testing::MatchesRegex("gradfuse [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Info, NamesTargetsThreadsAndTheMissingDevice) {
+  const Result info = run_program({"info"});
+  EXPECT_EQ(info.exit_code, 0);
+  EXPECT_EQ(info.err, "");
+  for (const std::string& target : cpu_targets()) EXPECT_THAT(info.out, HasSubstr(target));
+  EXPECT_THAT(info.out, AllOf(HasSubstr("SIMD target in use: " + cpu_targets().front()), HasSubstr("threads: "),
+                              HasSubstr("cuda: ")));
+}
+
+}  // namespace
+}  // namespace gradfuse::cli
