@@ -23,7 +23,7 @@ inline double memory_bandwidth() {
   static const double measured = [] {
     workload::BandwidthMeter meter(describe(*backend()).threads);
     meter.measure_all(10);
-    return meter.fastest();
+    return meter.bound();
   }();
   return measured;
 }

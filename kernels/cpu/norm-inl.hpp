@@ -19,10 +19,12 @@ template <class Value>
 GF_ELEMENT double sum_of_few_squares(const Value& value, std::size_t numel) {
   constexpr std::size_t kVectors = kFewValues / kLanes;
   F64Lanes sums[kVectors];
-  for (F64Lanes& sum : sums) sum = zero_lanes();
-  for_each_vector(0, numel, [&](std::size_t i, auto lanes) GF_ATTR {
-    sums[i / kLanes] = add_squares(value.load_at(i, lanes), zero_lanes());
-  });
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    const std::size_t i = v * kLanes;
+    sums[v] = i + kLanes <= numel ? add_squares(value.load_at(i, Whole{}), zero_lanes())
+              : i < numel         ? add_squares(value.load_at(i, Part{numel - i}), zero_lanes())
+                                  : zero_lanes();
+  }
   for (std::size_t half = kVectors / 2; half > 0; half /= 2) {
     for (std::size_t v = 0; v < half; ++v) sums[v] = sums[v] + sums[v + half];
   }

@@ -21,7 +21,7 @@ cpu::Store store_for(std::int64_t numel, DType dtype) {
 }
 
 // The step takes a chunk in parts, so that a part's parameters are in the L1 cache when they are copied to the model.
-constexpr std::uint32_t kStepRun = 1024;
+constexpr std::size_t kStepRun = 1024;
 
 /// Calls `update(tensor, begin, value, numel)` for each part that has a value, then writes its model copy. Each thread
 /// has its own copy of `update`.
@@ -30,20 +30,27 @@ void step_pass(const cpu::Loops& loops, int threads, const Pass& pass, Update up
   if (pass.control.outcome != StepOutcome::kApplied) return;
   const Values& values = pass.values;
   const cpu::Store store = store_for(values.table.numel(), DType::kFloat16);
-  for_each_chunk(values.table, values.table.all_chunks(), threads,
-                 [&loops, &pass, &values, store, update](const Chunk& chunk, std::size_t) mutable {
-                   if (values.is_absent(chunk.tensor)) return;
-                   const auto& tensor = pass.tensors[chunk.tensor];
-                   for (std::uint32_t done = 0; done < chunk.numel; done += kStepRun) {
-                     const std::int64_t begin = chunk.begin + done;
-                     const std::size_t numel = std::min(kStepRun, chunk.numel - done);
-                     update(chunk.tensor, begin, value_at(values, chunk.tensor, begin), numel);
-                     if (tensor.model.data == nullptr) continue;
-                     loops.scale[index_of(DType::kFloat32)][index_of(tensor.model.dtype)](
-                         1.0f, tensor.param + begin, element_at(tensor.model.data, tensor.model.dtype, begin), numel,
-                         store);
-                   }
-                 });
+  const auto is_next = [&pass, &values](const Chunk& before, const Chunk& next) {
+    return pass.group_of[before.tensor] == pass.group_of[next.tensor] &&
+           pass.step_counts[before.tensor] == pass.step_counts[next.tensor] &&
+           continues(pass.tensors[before.tensor], before, pass.tensors[next.tensor], next) &&
+           continues(values, before, next);
+  };
+  for_each_run(values.table, values.table.all_chunks(), threads, is_next,
+               [&loops, &pass, &values, store, update](std::span<const Chunk> run, std::size_t run_numel) mutable {
+                 const Chunk& first = run.front();
+                 if (values.is_absent(first.tensor)) return;
+                 const auto& tensor = pass.tensors[first.tensor];
+                 for (std::size_t done = 0; done < run_numel; done += kStepRun) {
+                   const std::int64_t begin = first.begin + static_cast<std::int64_t>(done);
+                   const std::size_t numel = std::min(kStepRun, run_numel - done);
+                   update(first.tensor, begin, value_at(values, first.tensor, begin), numel);
+                   if (tensor.model.data == nullptr) continue;
+                   loops.scale[index_of(DType::kFloat32)][index_of(tensor.model.dtype)](
+                       1.0f, tensor.param + begin, element_at(tensor.model.data, tensor.model.dtype, begin), numel,
+                       store);
+                 }
+               });
 }
 
 /// The coefficients of a tensor. Neighbours mostly share group and step count, so the powers and roots are worked out
@@ -65,6 +72,28 @@ class KnownCoefs {
   Coefs coefs_{};
 };
 
+/// Adds a run that begins with `chunk`; the result tells whether any sum is not finite.
+bool add_run(const cpu::Loops& loops, const AddPass& pass, const Chunk& chunk, std::size_t numel, cpu::Store store) {
+  const ConstTensorView& view = pass.grads[chunk.tensor];
+  const auto type = index_of(view.dtype);
+  const void* grad = chunk_of(view, chunk);
+  void* to = element_at(pass.acc.data[chunk.tensor], pass.acc.dtype, chunk.begin);
+  const bool is_first = pass.acc.is_written[chunk.tensor] == 0;
+  if (pass.acc.dtype == DType::kFloat64) {
+    auto* acc = static_cast<double*>(to);
+    return is_first ? loops.accumulate_first_f64[type](pass.weight, grad, acc, numel)
+                    : loops.accumulate_later_f64[type](pass.weight, grad, acc, acc, numel);
+  }
+  auto* acc = static_cast<float*>(to);
+  return is_first ? loops.accumulate_first[type](pass.weight, grad, acc, numel, store)
+                  : loops.accumulate_later[type](pass.weight, grad, acc, acc, numel);
+}
+
+bool is_finite(const cpu::Loops& loops, const AccumulatorTable& acc, const Chunk& chunk) {
+  const void* data = element_at(acc.data[chunk.tensor], acc.dtype, chunk.begin);
+  return loops.max_magnitude_bits[index_of(acc.dtype)](data, chunk.numel) < 0x7f800000u;
+}
+
 }  // namespace
 
 BackendInfo CpuBackend::info() const { return {"cpu", std::string(loops_.target), threads_}; }
@@ -72,26 +101,19 @@ BackendInfo CpuBackend::info() const { return {"cpu", std::string(loops_.target)
 void CpuBackend::add(const AddPass& pass) const {
   const ChunkRange range{pass.table.chunks_of(pass.first_tensor).begin, pass.table.chunks_of(pass.end_tensor - 1).end};
   const cpu::Store store = store_for(pass.table.numel(), DType::kFloat32);
-  for_each_chunk(pass.table, range, threads_, [&](const Chunk& chunk, std::size_t) {
-    const ConstTensorView& view = pass.grads[chunk.tensor];
-    if (view.is_absent()) return;
-    const auto type = index_of(view.dtype);
-    const void* grad = chunk_of(view, chunk);
-    void* to = element_at(pass.acc.data[chunk.tensor], pass.acc.dtype, chunk.begin);
-    const bool is_first = pass.acc.is_written[chunk.tensor] == 0;
-    bool found_nonfinite = false;
-    if (pass.acc.dtype == DType::kFloat64) {
-      auto* acc = static_cast<double*>(to);
-      found_nonfinite = is_first ? loops_.accumulate_first_f64[type](pass.weight, grad, acc, chunk.numel)
-                                 : loops_.accumulate_later_f64[type](pass.weight, grad, acc, acc, chunk.numel);
-    } else {
-      auto* acc = static_cast<float*>(to);
-      found_nonfinite = is_first ? loops_.accumulate_first[type](pass.weight, grad, acc, chunk.numel, store)
-                                 : loops_.accumulate_later[type](pass.weight, grad, acc, acc, chunk.numel);
+  const auto is_next = [&](const Chunk& before, const Chunk& next) {
+    return continues(pass.acc, before, next) &&
+           continues(pass.grads[before.tensor], before, pass.grads[next.tensor], next);
+  };
+  for_each_run(pass.table, range, threads_, is_next, [&](std::span<const Chunk> run, std::size_t numel) {
+    const Chunk& first = run.front();
+    if (pass.grads[first.tensor].is_absent()) return;
+    if (!add_run(loops_, pass, first, numel, store)) return;
+    for (const Chunk& chunk : run) {
+      if (run.size() > 1 && is_finite(loops_, pass.acc, chunk)) continue;
+      std::atomic_ref<std::uint32_t> found(pass.first_nonfinite[chunk.tensor]);  // shared by the tensor's chunks
+      if (found.load(std::memory_order_relaxed) == kNoIndex) found.store(pass.micro_batch, std::memory_order_relaxed);
     }
-    if (!found_nonfinite) return;
-    std::atomic_ref<std::uint32_t> first(pass.first_nonfinite[chunk.tensor]);  // shared by the tensor's chunks
-    if (first.load(std::memory_order_relaxed) == kNoIndex) first.store(pass.micro_batch, std::memory_order_relaxed);
   });
 }
 

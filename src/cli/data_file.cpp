@@ -10,7 +10,7 @@ namespace gradfuse::cli {
 std::filesystem::path default_data_file() {
   std::error_code ignored;  // no /proc: only the source tree is left
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  const std::filesystem::path installed =
+  std::filesystem::path installed =
       (program.parent_path() / GRADFUSE_DATA_FROM_PROGRAM / "digits.csv").lexically_normal();
   if (std::filesystem::exists(installed, ignored)) return installed;
   std::filesystem::path source = GRADFUSE_SOURCE_DATA "/digits.csv";

@@ -62,6 +62,7 @@ void merge(Window::State& state, std::size_t first, std::size_t end, float weigh
                                 .weight = weight,
                                 .micro_batch = static_cast<std::uint32_t>(state.micro_batches),
                                 .first_nonfinite = state.first_nonfinite});
+  if (state.grads_are_written) return;
   for (std::size_t tensor = first; tensor < end; ++tensor) {
     state.is_written[tensor] |= static_cast<std::uint8_t>(!state.grads[tensor].is_absent());
   }
@@ -112,6 +113,7 @@ void Window::State::grow() {
   first_nonfinite.resize(params->size(), kNoIndex);
   grads.resize(params->size());
   must_check_all = true;
+  grads_are_written = false;
 }
 
 Values Window::State::values() const {
@@ -124,7 +126,7 @@ void Window::State::reset() noexcept {
   std::fill(first_nonfinite.begin(), first_nonfinite.end(), kNoIndex);
   micro_batches = 0;
   sum_of_counts = 0.0;
-  has_pending = is_full = has_claims = false;
+  has_pending = is_full = has_claims = grads_are_written = false;
 }
 
 Window::Window(const ParameterSet& params, WindowOptions options) {
@@ -155,9 +157,11 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
       if (!is_known && !grads[tensor].is_absent()) check_gradient(state, tensor, grads[tensor]);
     }
     std::copy(grads.begin(), grads.end(), state.grads.begin());
-    state.must_check_all = false;
+    state.must_check_all = state.grads_are_written = false;
   }
   end_micro_batch(state, micro_batch, 0, grads.size());
+  // The same views again will find their accumulators marked.
+  state.grads_are_written = !state.is_full && micro_batch.weight != 0.0;
 }
 
 void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch) {
@@ -176,6 +180,7 @@ void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch)
     end = std::max(end, gradient.tensor + 1);
   }
   std::fill(state.grads.begin(), state.grads.end(), ConstTensorView{});
+  state.grads_are_written = false;
   for (const Gradient& gradient : grads) {
     if (gradient.view.is_absent()) continue;
     if (!state.grads[gradient.tensor].is_absent()) {  // a second producer: a tensor has one gradient at a time

@@ -32,6 +32,7 @@ struct Window::State {
   std::vector<std::uint8_t> is_claimed;  // by tensor: a producer wrote the accumulator itself
   std::vector<ConstTensorView> grads;    // by tensor, of the last micro-batch; they passed the checks, and would again
   bool must_check_all = true;            // those that are there may share memory with a tensor that joined since
+  bool grads_are_written = false;        // `is_written` knows of all of them
   bool has_pending = false;              // they are not merged
   float pending_weight = 1.0f;
   std::vector<std::uint32_t> first_nonfinite;  // by tensor

@@ -16,8 +16,7 @@ class DivergenceWatch {
   /// `scaler`: after the step. @throws Error  the step was skipped, and the dynamic scale had no room left to fall.
   void check_step(const StepRecord& record, const LossScaler& scaler);
   /// @throws Error  every step was skipped, and another epoch would be too: the parameters have not moved, and the
-  /// scale
-  ///                either does not move or cannot help, because the loss itself is not finite.
+  ///                scale either does not move or cannot help, because the loss itself is not finite.
   void check_epoch(const EpochRecord& epoch, const LossScaler& scaler) const;
 
  private:

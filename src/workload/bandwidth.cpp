@@ -93,13 +93,15 @@ void BandwidthMeter::measure_next() {
   const auto start = Clock::now();
   const std::size_t num_bytes = sweep(kStreams[kind]);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  fastest_[kind] = std::max(fastest_[kind], static_cast<double>(num_bytes) / seconds);
+  const double rate = static_cast<double>(num_bytes) / seconds;
+  fastest_[kind] = std::max(fastest_[kind], rate);
+  if (kStreams[kind] == Stream::kUpdate || kStreams[kind] == Stream::kUpdateStreaming) return;
+  bound_ = std::max(bound_, rate);
+  case_bound_ = std::max(case_bound_, rate);
 }
 
 void BandwidthMeter::measure_all(std::size_t rounds) {
   for (std::size_t i = 0; i < rounds * kStreams.size(); ++i) measure_next();
 }
-
-double BandwidthMeter::fastest() const { return *std::max_element(fastest_.begin(), fastest_.end()); }
 
 }  // namespace gradfuse::workload

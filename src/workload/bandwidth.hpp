@@ -30,13 +30,20 @@ class BandwidthMeter {
 
   /// Bytes per second; 0 before the first measurement.
   double fastest(Stream stream) const { return fastest_[static_cast<std::size_t>(stream)]; }
-  double fastest() const;
+  /// The bound: the best of read, copy and triad. An update in place, which some machines do faster than any of them,
+  /// is measured beside it.
+  double bound() const { return bound_; }
+
+  /// The bound as measured from here on until the next call: a shared machine is not equally fast from case to case.
+  void start_case() { case_bound_ = 0.0; }
+  double case_bound() const { return case_bound_; }
 
  private:
   int threads_;
   HugePages memory_;
   std::size_t next_ = 0;
   std::array<double, kStreams.size()> fastest_{};
+  double bound_ = 0.0, case_bound_ = 0.0;
 };
 
 }  // namespace gradfuse::workload

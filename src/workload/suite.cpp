@@ -97,7 +97,9 @@ std::vector<WindowResult> measure_group(const Group& group, const SuiteOptions& 
   }
   const std::string why_skipped = measure_if_it_fits(num_bytes, [&] {
     std::vector<std::unique_ptr<RunningCase>> running;
-    std::vector<std::function<void()>> variants{[&] { meter.measure_next(); }};
+    // Twice a round, so that every kind of sweep has its turn also where rounds are long.
+    std::vector<std::function<void()>> variants{[&] { meter.measure_next(), meter.measure_next(); }};
+    meter.start_case();
     for (const WindowCase& window_case : group) {
       RunningCase& made = *running.emplace_back(std::make_unique<RunningCase>(window_case, options.backend));
       variants.emplace_back([&made] { made.fused.run(); });
@@ -107,6 +109,7 @@ std::vector<WindowResult> measure_group(const Group& group, const SuiteOptions& 
     for (std::size_t c = 0; c < group.size(); ++c) {
       results[c].fused_seconds = fastest[1 + 2 * c];
       results[c].unfused_seconds = fastest[2 + 2 * c];
+      results[c].bandwidth = meter.case_bound();
     }
   });
   for (WindowResult& result : results) result.why_skipped = why_skipped;
@@ -119,7 +122,9 @@ PassResult measure_adamw(const SuiteOptions& options, double seconds, BandwidthM
   result.why_skipped = measure_if_it_fits(AdamWPass::num_bytes(kLarge), [&] {
     AdamWPass pass(one_tensor(kLarge), options.backend);
     const std::vector<std::function<void()>> variants{[&] { meter.measure_next(); }, [&] { pass.run(); }};
+    meter.start_case();
     result.seconds = fastest_of_each(variants, {.seconds = seconds})[1];
+    result.bandwidth = meter.case_bound();
   });
   return result;
 }

@@ -24,6 +24,7 @@ struct WindowResult {
   DType grad_dtype = DType::kFloat16;
   std::size_t micro_batches = 1;
   double fused_seconds = 0.0, unfused_seconds = 0.0;  ///< 0 when skipped
+  double bandwidth = 0.0;                             ///< Bytes per second that the memory did between the rounds.
   std::size_t fused_bytes_per_parameter = 0, unfused_bytes_per_parameter = 0;
   std::string why_skipped;  ///< empty: it was measured
 };
@@ -34,6 +35,7 @@ struct PassResult {
   std::size_t parameters = 0, tensors = 0;
   DType grad_dtype = DType::kFloat32;
   double seconds = 0.0;
+  double bandwidth = 0.0;  ///< As above.
   std::size_t bytes_per_parameter = 0;
   std::string why_skipped;
 };

@@ -152,6 +152,68 @@ TEST_P(BitEqualityOn, RandomWindowsGiveTheBitsOfTheReference) {
   }
 }
 
+TEST_P(BitEqualityOn, SmallTensorsNextToEachOtherGiveTheBitsOfTheReference) {
+  // Such tensors are worked through in one run where all of their arrays touch; groups, gaps, step counts, absent
+  // gradients and other dtypes must break a run, and an inf in one of its tensors must still be told by name.
+  Random random(7);
+  constexpr std::size_t kTensors = 400, kNumel = 64;
+  HostTensor param = random_tensor(random, DType::kFloat32, kTensors * kNumel + 16);
+  HostTensor model(DType::kFloat16, kTensors * kNumel);
+  const auto part = [](const TensorView& all, std::size_t t, std::size_t gap) {
+    return TensorView{static_cast<std::byte*>(all.data) + (t * kNumel + gap) * element_size(all.dtype), kNumel,
+                      all.dtype};
+  };
+  const AdamWOptions options{.lr = 0.01, .weight_decay = 0.1};
+  ParameterSet params(GetParam().backend());
+  ReferenceTrainer reference(DType::kFloat32, options);
+  for (std::size_t t = 0; t < kTensors; ++t) {
+    const TensorView view = part(param.view(), t, t < 300 ? 0 : 16);  // a gap in the middle of the array
+    HostTensor copy(DType::kFloat32, kNumel);
+    std::memcpy(copy.data(), view.data, view.num_bytes());
+    params.add(
+        {.name = fmt::format("t{}", t), .param = view, .model = part(model.view(), t, 0), .group = t % 100 / 50});
+    reference.add_tensor(copy, DType::kFloat16, true);
+  }
+  Window window(params, {.steps = 2});
+  AdamW optimizer(params, options);
+  for (int w = 0; w < 4; ++w) {
+    std::vector<HostTensor> grads;
+    for (const DType dtype : {DType::kFloat16, w == 1 ? DType::kBFloat16 : DType::kFloat16}) {
+      grads.push_back(random_tensor(random, dtype, kTensors * kNumel));
+    }
+    if (w == 2) grads[0].set(222 * kNumel + 5, std::numeric_limits<double>::infinity());
+    for (const HostTensor& grad : grads) {
+      std::vector<ConstTensorView> views;
+      std::vector<HostTensor> copies(kTensors);
+      std::vector<const HostTensor*> pointers;
+      for (std::size_t t = 0; t < kTensors; ++t) {
+        const bool is_absent = w == 0 && t % 7 == 3;  // so later step counts differ
+        views.push_back(is_absent ? ConstTensorView{} : part(grad.view(), t, 0));
+        copies[t] = HostTensor(grad.dtype(), kNumel);
+        std::memcpy(copies[t].data(), part(grad.view(), t, 0).data, kNumel * 2);
+        pointers.push_back(is_absent ? nullptr : &copies[t]);
+      }
+      window.add(views, {.weight = 3.0});
+      reference.add(pointers, 3.0, 3.0);
+    }
+    optimizer.step(window, {.max_grad_norm = 0.5});
+    EXPECT_EQ(optimizer.last_report().outcome, reference.step(0.5, 1.0).outcome);
+    EXPECT_EQ(optimizer.last_report().is_skipped(), w == 2);
+    if (w == 2) {
+      EXPECT_EQ(optimizer.last_report().non_finite->tensor, 222u);
+      EXPECT_EQ(optimizer.last_report().non_finite->micro_batch, 0u);
+    }
+    for (std::size_t t = 0; t < kTensors; ++t) {
+      SCOPED_TRACE(testing::Message() << "window " << w << ", tensor " << t);
+      HostTensor got(DType::kFloat32, kNumel), got_model(DType::kFloat16, kNumel);
+      std::memcpy(got.data(), params[t].param.data, kNumel * 4);
+      std::memcpy(got_model.data(), params[t].model.data, kNumel * 2);
+      ASSERT_TRUE(same_bits(got, reference.tensors[t].param));
+      ASSERT_TRUE(same_bits(got_model, reference.tensors[t].model));
+    }
+  }
+}
+
 TEST_P(BitEqualityOn, BuffersBeyondTheCachesGiveTheBitsOfTheReference) {
   // From 32 MiB on, the first add and the model copy go around the caches: other loops, with aligned heads.
   constexpr std::size_t kNumel = (std::size_t{17} << 20) + 3;

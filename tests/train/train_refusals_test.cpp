@@ -22,8 +22,7 @@ std::string error_of(const std::function<void()>& action) {
 }
 std::string training_error(const MlpTrainOptions& options, const nn::DigitsSplit& data = digits()) {
   std::size_t num_steps = 0;
-  const std::string text =
-      error_of([&] { train_mlp(options, data, {.on_step = [&](const StepRecord&) { ++num_steps; }}); });
+  std::string text = error_of([&] { train_mlp(options, data, {.on_step = [&](const StepRecord&) { ++num_steps; }}); });
   EXPECT_EQ(num_steps, 0u) << "training had started";
   return text;
 }
