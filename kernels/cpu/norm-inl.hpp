@@ -35,8 +35,9 @@ template <class Value>
 GF_ELEMENT double sum_of_squares_of(const Value& value, std::size_t numel) {
   if (numel <= kFewValues) return sum_of_few_squares(value, numel);
   alignas(64) double lanes[kSumLanes];
-  // Row by row, though the lanes then pass through the L1 cache each time: taking several rows at once, to keep lanes in
-  // registers, strides through memory, where the hardware's prefetchers do not follow (measured: a third of the speed).
+  // Row by row, though the lanes then pass through the L1 cache each time: taking several rows at once, to keep lanes
+  // in registers, strides through memory, where the hardware's prefetchers do not follow (measured: a third of the
+  // speed).
   const auto add_row = [&](std::size_t row, std::size_t in_row, auto sums_before) GF_ATTR {
     for_each_vector(0, in_row, [&](std::size_t i, auto part) GF_ATTR {
       value.prefetch_at(row + i);

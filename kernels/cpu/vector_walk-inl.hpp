@@ -53,8 +53,9 @@ GF_ELEMENT void for_each_stored_vector(T* out, std::size_t numel, Body body) {
   if constexpr (kStore == Store::kStreaming) finish_streaming();
 }
 
-/// Hints what the loop reaches in 4 KiB: the hardware's prefetchers stop at each page. Every 32 bytes, so that each line
-/// is hinted twice: once was slower on Zen 4 (stats 4.3 ms against 3.3 on 31M elements), as if some hints were dropped.
+/// Hints what the loop reaches in 4 KiB: the hardware's prefetchers stop at each page. Every 32 bytes, so that each
+/// line is hinted twice: once was slower on Zen 4 (stats 4.3 ms against 3.3 on 31M elements), as if some hints were
+/// dropped.
 template <class T>
 GF_ELEMENT void prefetch_ahead(const T* at) {
   for (std::size_t i = 0; i < kLanes * sizeof(T); i += 32) {
