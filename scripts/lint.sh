@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clang-format on every source file, clang-tidy on those that changed since BASE (default: the last 20 commits).
+# clang-format on every source file, clang-tidy on those that changed since BASE (default: the last 5 commits).
 #   lint.sh [BASE]      lint.sh --all
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ git ls-files -- "${sources[@]}" | grep -E '\.(hpp|cpp|cu)$' | xargs clang-format
 if [ "${1:-}" = --all ]; then
   changed=$(git ls-files -- "${sources[@]}")
 else
-  base=${1:-$(git rev-list --max-count=21 HEAD | tail -n 1)}
+  base=${1:-$(git rev-list --max-count=6 HEAD | tail -n 1)}
   changed=$(git diff --name-only --diff-filter=d "$base" -- "${sources[@]}")
 fi
 cmake --preset clang -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null

@@ -59,6 +59,6 @@ GF_ELEMENT void for_each_stored_vector(T* out, std::size_t numel, Body body) {
 template <class T>
 GF_ELEMENT void prefetch_ahead(const T* at) {
   for (std::size_t i = 0; i < kLanes * sizeof(T); i += 32) {
-    prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at) + 4096 + i));
+    prefetch(reinterpret_cast<const char*>(at) + 4096 + i);
   }
 }

@@ -31,7 +31,8 @@ Buffer allocate_host(std::size_t num_bytes) {
   const std::size_t mapped = round_up(num_bytes, kHugePage) + kHugePage;
   void* base = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) out_of_memory(num_bytes);
-  auto* data = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(base), kHugePage));
+  const auto address = reinterpret_cast<std::uintptr_t>(base);
+  auto* data = static_cast<std::byte*>(base) + (round_up(address, kHugePage) - address);
   ::madvise(data, mapped - kHugePage, MADV_HUGEPAGE);  // a wish; without it the pages are small
   return {data, num_bytes, [base, mapped](std::byte*) { ::munmap(base, mapped); }};
 }

@@ -14,7 +14,7 @@ template <class Body>
 void for_each_part(const WorkTable& table, ChunkRange range, int num_threads, Body body) {
   // A region costs microseconds, and much more where threads must wait for a processor: a second thread has to save
   // that.
-  constexpr std::int64_t kWorthAThread = 32 * 1024;
+  constexpr std::int64_t kWorthAThread = std::int64_t{32} << 10;
   const bool is_small = table.cost_of(range) < kWorthAThread;
 #pragma omp parallel num_threads(num_threads) if (!is_small) firstprivate(body)
   body(table.part(range, static_cast<std::size_t>(omp_get_thread_num()),
