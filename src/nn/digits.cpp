@@ -1,5 +1,7 @@
 #include <gradfuse/nn/digits.hpp>
 
+#include "src/nn/shuffle.hpp"
+
 #include <fmt/core.h>
 #include <gradfuse/error.hpp>
 
@@ -78,15 +80,11 @@ void append(std::span<const float> features, std::int32_t label, LabelledRows& t
   to.labels.push_back(label);
 }
 
-/// Fisher-Yates. `std::shuffle` and the standard's distributions differ between libraries; the bits of mt19937_64 are
-/// the same everywhere, and the bias of the remainder is below rows / 2^64.
 std::vector<std::size_t> shuffled_indices(std::size_t num_rows, std::uint64_t seed) {
   std::vector<std::size_t> order(num_rows);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::mt19937_64 random(seed);
-  for (std::size_t left = num_rows; left > 1; --left) {
-    std::swap(order[left - 1], order[static_cast<std::size_t>(random() % left)]);
-  }
+  shuffle(order, random);
   return order;
 }
 

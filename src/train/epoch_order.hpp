@@ -5,13 +5,12 @@
 #include <numeric>
 #include <random>
 #include <span>
-#include <utility>
 #include <vector>
+
+#include "src/nn/shuffle.hpp"
 
 namespace gradfuse::train {
 
-/// Fisher-Yates on mt19937_64: `std::shuffle` draws differently in each standard library, this does not. The bias of
-/// the remainder is below rows / 2^64.
 class EpochOrder {
  public:
   // The model draws its weights from the plain seed; the same stream here would tie the order to them.
@@ -21,9 +20,7 @@ class EpochOrder {
 
   /// The rows in a new order, each once. Valid until the next call.
   std::span<const std::size_t> next() {
-    for (std::size_t left = order_.size(); left > 1; --left) {
-      std::swap(order_[left - 1], order_[static_cast<std::size_t>(random_() % left)]);
-    }
+    nn::shuffle(order_, random_);
     return order_;
   }
 

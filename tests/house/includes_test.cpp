@@ -23,7 +23,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"src/backend", {"kernels/element", "kernels/cpu", "src/backend", "include/core"}},
     {"src/core", {"kernels/element", "src/backend", "src/core", "include/core"}},
     {"src/nn", {"src/nn", "include/core", "include/nn"}},
-    {"src/train", {"src/train", "include/core", "include/nn", "include/train"}},
+    {"src/train", {"src/train", "src/nn", "include/core", "include/nn", "include/train"}},
     {"src/workload", {"src/workload", "include/core"}},
     {"src/cli", {"src/cli", "src/workload", "include/core", "include/nn", "include/train"}},
     {"bench", {"bench", "src/workload", "include/core"}},
