@@ -4,10 +4,9 @@
 #   install_dependencies.sh --test   and to test: the other compiler, the test libraries, the linters
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev libcli11-dev nlohmann-json3-dev libfmt-dev libxxhash-dev
-          libbenchmark-dev)
+packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev libcli11-dev nlohmann-json3-dev libfmt-dev libxxhash-dev)
 if [ "${1:-}" = --test ]; then
-  packages+=(clang clang-tidy clang-format libomp-dev libgtest-dev libgmock-dev git ccache)
+  packages+=(clang clang-tidy clang-format libomp-dev libgtest-dev libgmock-dev libbenchmark-dev git ccache)
 fi
 
 missing=()

@@ -35,7 +35,8 @@ class LossScaler {
     std::int32_t growth_tracker = 0;  ///< Applied steps since the scale last changed.
   };
   State state() const noexcept { return state_; }
-  /// Resumes a saved state. @throws Error  the scale is outside [min_scale, max_scale] or the tracker out of range.
+  /// Resumes a saved state. @throws Error  the scale is outside [min_scale, max_scale] or another than a fixed one, or
+  /// the tracker is out of range.
   void load(State state);
 
   /// What `Optimizer::step` calls once a window; call it only when you step without gradfuse.

@@ -56,8 +56,6 @@ class OptimizerRule;  // what Adam and SGD differ in
 /// states, step counts and model copies as they were, bit for bit; so does any step for a tensor without a gradient.
 class Optimizer {
  public:
-  Optimizer(Optimizer&&) noexcept;
-  Optimizer& operator=(Optimizer&&) noexcept;
   virtual ~Optimizer();
 
   /// Ends the window: gradients divided by its total count and loss scale, clipped, applied; the next window begins.
@@ -75,6 +73,9 @@ class Optimizer {
 
  protected:
   Optimizer(const ParameterSet& params, std::unique_ptr<OptimizerRule> rule);
+  // Moved as what it is, not as its base: an Sgd cannot become an Adam.
+  Optimizer(Optimizer&&) noexcept;
+  Optimizer& operator=(Optimizer&&) noexcept;
   OptimizerRule& rule() noexcept { return *rule_; }
   const ParameterSet& params() const noexcept;
 

@@ -1,6 +1,7 @@
 #pragma once
 // The single-purpose passes: what the fused ones are made of, and the unfused chain that they are compared with.
 #include <gradfuse/backend.hpp>
+#include <gradfuse/optimizer.hpp>
 #include <gradfuse/tensor_view.hpp>
 
 #include <cstddef>
@@ -9,8 +10,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include <gradfuse/optimizer.hpp>
 
 namespace gradfuse {
 
@@ -70,7 +69,7 @@ double inf_norm(const ConstTensorList& tensors);
 
 /// tensors *= min(1, max_norm / (norm + 1e-6)); with a coefficient of 1 no byte is written. A norm that is NaN makes
 /// everything NaN, as in torch. Not float64.
-/// @throws Error  `max_norm` is negative or NaN.
+/// @throws Error  `max_norm` is negative or NaN, or `norm` is negative.
 void clip(const TensorList& tensors, double norm, double max_norm);
 
 /// One optimizer step from gradients that are ready to be applied: no accumulation, no check, no model copy.

@@ -43,6 +43,8 @@ struct AccumulatorSlot {
   WindowPosition position;  ///< kFirst: assign (a GEMM's beta = 0); the old content is garbage. kLater: add (beta = 1).
 };
 
+struct WindowState;  // what is inside
+
 /// Accumulates gradients: the first micro-batch assigns, later ones add with one rounding an element (Huang et al.
 /// 2019, arXiv:1811.06965, section 2.2), the last stays pending, to be read by the optimizer's passes beside the
 /// accumulator. `Optimizer::step` ends the window and begins the next. A window may be stepped before it is full: what
@@ -82,11 +84,9 @@ class Window {
   /// Forgets what was added, without a step.
   void discard() noexcept;
 
-  struct State;  // for the optimizer
-  State& state() noexcept { return *state_; }
-
  private:
-  std::unique_ptr<State> state_;
+  friend class Optimizer;  // ends the window
+  std::unique_ptr<WindowState> state_;
 };
 
 }  // namespace gradfuse

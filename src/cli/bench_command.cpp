@@ -61,9 +61,10 @@ std::string format_row(const Row& row) {
   if (!row.why_skipped.empty()) return line + "  skipped: " + row.why_skipped;
   const double num_bytes = static_cast<double>(row.parameters * row.bytes_per_parameter);
   const double rate = num_bytes / row.seconds;
-  return line + fmt::format(" {:>9} {:>10} {:>6} {:>6} {:>5.0f} % {:>10}", cell(row.seconds * 1e3, 2),
+  return line + fmt::format(" {:>9} {:>10} {:>6} {:>6} {:>7} {:>5.0f} % {:>10}", cell(row.seconds * 1e3, 2),
                             cell(row.unfused_seconds * 1e3, 2), cell(row.unfused_seconds / row.seconds, 2),
-                            cell(rate * 1e-9, 1), 100.0 * rate / row.bandwidth, cell(row.bandwidth / rate, 2));
+                            cell(rate * 1e-9, 1), cell(row.bandwidth * 1e-9, 1), 100.0 * rate / row.bandwidth,
+                            cell(row.bandwidth / rate, 2));
 }
 
 void print_bandwidth(const BackendInfo& info, const BandwidthMeter& meter) {
@@ -75,15 +76,15 @@ void print_bandwidth(const BackendInfo& info, const BandwidthMeter& meter) {
 }
 
 void print_table(const SuiteResult& result) {
-  fmt::print("\n{:<20} {:>10} {:>7} {:<8} {:>3} {:>9} {:>10} {:>6} {:>6} {:>7} {:>10}\n", "case", "parameters",
-             "tensors", "dtype", "N", "fused ms", "unfused ms", "ratio", "GB/s", "share", "time/bound");
+  fmt::print("\n{:<20} {:>10} {:>7} {:<8} {:>3} {:>9} {:>10} {:>6} {:>6} {:>7} {:>7} {:>10}\n", "case", "parameters",
+             "tensors", "dtype", "N", "fused ms", "unfused ms", "ratio", "GB/s", "of GB/s", "share", "time/bound");
   for (const Row& row : rows_of(result)) fmt::print("{}\n", format_row(row));
   fmt::print(
       "\nN: micro-batches. ratio: unfused / fused time. GB/s, share and time / bound are the fused window's, against "
       "the\n"
-      "bandwidth that was measured between its rounds. A share above 100 %: the case fits into the caches, or works "
-      "in\n"
-      "place (update), which this machine does faster than read, copy and triad.\n");
+      "bandwidth (of GB/s) that was measured between its own rounds, as a shared machine's changes from case to case.\n"
+      "A share above 100 %: the case fits into the caches, or works in place (update), which this machine does faster\n"
+      "than read, copy and triad.\n");
 }
 
 /// What it costs to have many tensors: each list against one tensor of the same size.
@@ -151,15 +152,15 @@ nlohmann::json to_json(const SuiteResult& result, const BackendInfo& info, const
   return json;
 }
 
-std::ofstream open_json(const std::string& path) {
-  std::ofstream file;
-  if (path.empty()) return file;
-  file.open(path);
-  if (!file) throw Error(fmt::format("cannot open \"{}\" for writing; choose another --json file", path));
-  return file;
+/// Before measuring, so that a bad path costs no minute; what the file holds stays until there is something new.
+void check_json_path(const std::string& path) {
+  if (!path.empty() && !std::ofstream(path, std::ios::app)) {
+    throw Error(fmt::format("cannot open \"{}\" for writing; choose another --json file", path));
+  }
 }
 
-void write_json(std::ofstream& file, const std::string& path, const nlohmann::json& json) {
+void write_json(const std::string& path, const nlohmann::json& json) {
+  std::ofstream file(path);
   file << json.dump(2) << '\n';
   file.close();
   if (!file) throw Error(fmt::format("cannot write the results to \"{}\"; is the disk full?", path));
@@ -171,7 +172,7 @@ void run_bench(const BenchOptions& options) {
   }
   const auto backend = cpu_backend({.threads = options.threads, .target = options.target});
   const BackendInfo info = describe(*backend);
-  std::ofstream json_file = open_json(options.json_path);  // before measuring: a bad path costs no minute
+  check_json_path(options.json_path);
   BandwidthMeter meter(info.threads);
   const SuiteResult result =
       workload::run_suite({.backend = backend, .seconds = options.seconds}, meter,
@@ -179,7 +180,7 @@ void run_bench(const BenchOptions& options) {
   print_bandwidth(info, meter);
   print_table(result);
   print_cost_of_many(result);
-  if (json_file.is_open()) write_json(json_file, options.json_path, to_json(result, info, meter));
+  if (!options.json_path.empty()) write_json(options.json_path, to_json(result, info, meter));
 }
 
 }  // namespace

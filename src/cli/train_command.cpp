@@ -6,7 +6,11 @@
 #include "src/cli/run_training.hpp"
 #include "src/cli/train_flags.hpp"
 
+#include <fmt/format.h>
+#include <filesystem>
+#include <gradfuse/error.hpp>
 #include <memory>
+#include <system_error>
 
 namespace gradfuse::cli {
 namespace {
@@ -24,9 +28,17 @@ constexpr const char* kExamples = R"(Examples:
 Units: rows, nats (loss), bytes (log) and MiB (screen), seconds.
 The same flags, threads and machine give the same bits; the digest tells.)";
 
+void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& log) {
+  std::error_code unknown;  // a log that does not exist yet is no file's equal
+  if (!log.empty() && std::filesystem::equivalent(data, log, unknown)) {
+    throw Error(fmt::format("--log {} is the data file, which it would overwrite; choose another", log.string()));
+  }
+}
+
 void run(const TrainFlags& flags) {
   const train::MlpTrainOptions options = options_of(flags);
   const std::filesystem::path data = flags.data.empty() ? default_data_file() : std::filesystem::path(flags.data);
+  refuse_to_overwrite(data, flags.log);
   // One split for all seeds, so that their test accuracies compare.
   const nn::DigitsSplit digits = nn::split_digits(nn::load_digits(data), 0);
   // oneDNN takes OpenMP's number. That is the program's to set, never the library's.

@@ -2,6 +2,7 @@
 #include "src/cli/train_flags.hpp"
 
 #include <fmt/format.h>
+#include <gradfuse/error.hpp>
 
 #include <charconv>
 #include <variant>
@@ -26,6 +27,7 @@ DType precision_of(const TrainFlags& flags) {
 UnfusedChain::Options optimizer_of(const TrainFlags& flags) {
   const double adam_lr = flags.lr.value_or(3e-3);
   // `compare_large_batch` says why.
+  if (flags.eps && flags.optimizer == "sgd") throw Error("--eps is of adamw and adam; sgd has none");
   const double eps = flags.eps.value_or(flags.is_comparison ? 1e-3 : 1e-8);
   if (flags.optimizer == "sgd") return SgdOptions{.lr = flags.lr.value_or(0.1), .momentum = 0.9};
   if (flags.optimizer == "adam") return AdamOptions{.lr = adam_lr, .eps = eps};

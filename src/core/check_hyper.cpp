@@ -27,6 +27,9 @@ void check_hyper(std::size_t group, const element::AdamHyperParameters& hyper) {
   check_hyper(group, "beta2", hyper.beta2, 0.0, 1.0);
   check_hyper(group, "eps", hyper.eps, 0.0);
   check_hyper(group, "weight_decay", hyper.weight_decay, kLowest);
+  // What enters the step is formed of several.
+  check_hyper(group, "lr * weight_decay", hyper.lr * hyper.weight_decay, kLowest);
+  check_hyper(group, "lr / (1 - beta1)", hyper.lr / (1.0 - hyper.beta1), kLowest);
 }
 void check_hyper(std::size_t group, const element::SgdHyperParameters& hyper) {
   check_hyper(group, "lr", hyper.lr, 0.0);

@@ -4,8 +4,13 @@
 
 #include <cmath>
 #include <gradfuse/error.hpp>
+#include <limits>
 
 namespace gradfuse {
+
+bool is_total(double value) {
+  return value >= std::numeric_limits<float>::min() && value <= std::numeric_limits<float>::max();
+}
 
 void check_micro_batch(const MicroBatch& micro_batch, double sum_of_counts) {
   const double weight = micro_batch.weight, count = micro_batch.count.value_or(weight);
@@ -15,11 +20,12 @@ void check_micro_batch(const MicroBatch& micro_batch, double sum_of_counts) {
   if (weight > 0.0 && static_cast<float>(weight) == 0.0f) {
     throw Error(fmt::format("micro-batch weight {} is 0 in float32; scale the weights up", weight));
   }
-  if (!(count >= 0.0 && std::isfinite(count))) {
-    throw Error(fmt::format("micro-batch count is {}; it must be at least 0 and finite", count));
+  if (!is_total(count) && count != 0.0) {
+    throw Error(fmt::format("micro-batch count is {}; it must be 0, or positive and within float32's range", count));
   }
-  if (!std::isfinite(sum_of_counts + count)) {
-    throw Error(fmt::format("micro-batch count {} makes the window's total infinite; scale the counts down", count));
+  if (!is_total(sum_of_counts + count) && count != 0.0) {
+    throw Error(fmt::format(
+        "micro-batch count {} takes the window's total out of float32's range; scale the counts down", count));
   }
 }
 

@@ -5,6 +5,9 @@
 
 namespace gradfuse {
 
+/// Whether gradients can be divided by it: positive, and neither it nor its inverse beyond float32.
+bool is_total(double value);
+
 /// @param sum_of_counts  of the window so far.
 /// @throws Error  the weight or count is negative, not finite or too small for float32, or the window's total would not
 ///                be finite.

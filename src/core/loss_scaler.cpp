@@ -51,6 +51,10 @@ void LossScaler::load(State state) {
     throw Error(
         fmt::format("saved loss scale {} is outside {} to {}", state.scale, options_.min_scale, options_.max_scale));
   }
+  if (!is_dynamic_ && state.scale != state_.scale) {
+    throw Error(fmt::format("saved loss scale {} is another than the fixed {}; make a scaler with that scale",
+                            state.scale, state_.scale));
+  }
   if (state.growth_tracker < 0 || state.growth_tracker >= options_.growth_interval) {
     throw Error(
         fmt::format("saved growth tracker {} is outside 0 to {}", state.growth_tracker, options_.growth_interval - 1));

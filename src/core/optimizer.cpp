@@ -23,7 +23,7 @@ struct Optimizer::State {
 
 namespace {
 
-void check_window(const Window::State& window, const ParameterSet& params, const StepOptions& options) {
+void check_window(const WindowState& window, const ParameterSet& params, const StepOptions& options) {
   if (window.params != &params) {
     throw Error("the window belongs to another ParameterSet than the optimizer; make both from the same one");
   }
@@ -34,7 +34,7 @@ void check_window(const Window::State& window, const ParameterSet& params, const
   }
 }
 
-StepReport make_report(const ControlBlock& control, const ControlPass& pass, const Window::State& window) {
+StepReport make_report(const ControlBlock& control, const ControlPass& pass, const WindowState& window) {
   StepReport report{.outcome = control.outcome,
                     .norm = control.norm,
                     .clip_coef = control.clip_coef,
@@ -74,7 +74,7 @@ void Optimizer::grow() {
 }
 
 void Optimizer::step(Window& window, const StepOptions& options) {
-  Window::State& from = window.state();
+  WindowState& from = *window.state_;
   State& state = *state_;
   check_window(from, *state.params, options);
   rule_->check_groups(*state.params);

@@ -61,12 +61,12 @@ std::size_t ParameterSet::add(Parameter parameter) {
     throw Error(fmt::format("parameter {}: group {} is too large; groups count from 0", label, parameter.group));
   }
 
+  parameters_.push_back(parameter);
   lookup_->by_name.emplace(parameter.name, tensor);
   lookup_->memory.insert(param.data, param.num_bytes(), tensor);
   lookup_->memory.insert(model.data, model.num_bytes(), tensor);
   numel_ += param.numel;
   num_groups_ = std::max(num_groups_, parameter.group + 1);
-  parameters_.push_back(std::move(parameter));
   return tensor;
 }
 

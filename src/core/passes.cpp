@@ -133,12 +133,18 @@ std::vector<double> sums_of_squares(const ConstTensorList& tensors) {
 
 void zero(const TensorList& out) { out.backend().zero(out.table(), out.writable()); }
 
-void scale(const ConstTensorList& in, const TensorList& out, float factor, bool* found_nonfinite) {
+namespace {
+void check_not_float64(const TensorList& out) {
   for (std::size_t t = 0; t < out.views().size(); ++t) {
     if (out.views()[t].dtype != DType::kFloat64) continue;
     throw Error(
         fmt::format("tensor {} of `out` is float64, but the passes compute in float32; use a float32 tensor", t));
   }
+}
+}  // namespace
+
+void scale(const ConstTensorList& in, const TensorList& out, float factor, bool* found_nonfinite) {
+  check_not_float64(out);
   check_may_write({"in", in}, {"out", out});
   const bool found = out.backend().scale(out.table(), factor, in.views(), out.writable());
   if (found && found_nonfinite != nullptr) *found_nonfinite = true;
@@ -168,6 +174,8 @@ double inf_norm(const ConstTensorList& tensors) {
 
 void clip(const TensorList& tensors, double norm, double max_norm) {
   if (!(max_norm >= 0.0)) throw Error(fmt::format("max_norm is {}; it must be at least 0", max_norm));
+  if (norm < 0.0) throw Error(fmt::format("norm is {}; a norm is not negative", norm));
+  check_not_float64(tensors);
   const double coef = element::clip_coefficient(norm, max_norm);
   if (coef != 1.0) scale(tensors, tensors, static_cast<float>(coef));
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <gradfuse/error.hpp>
 #include <gradfuse/passes.hpp>
@@ -6,6 +8,7 @@
 #include <type_traits>
 
 #include "src/backend/backend.hpp"
+#include "src/core/check_gradient.hpp"
 #include "src/core/check_hyper.hpp"
 #include "src/core/check_window.hpp"
 #include "src/core/hyper_parameters.hpp"
@@ -48,6 +51,13 @@ ModelCopy model_copy(const ParameterSet& params) {
     to.push_back(parameter.model);
   }
   return {ConstTensorList(std::move(from), params.backend()), TensorList(std::move(to), params.backend())};
+}
+
+void check_gradients(const ParameterSet& params, std::span<const ConstTensorView> grads) {
+  if (grads.size() != params.size()) {
+    throw Error(fmt::format("got {} gradients for {} tensors; give one view a tensor", grads.size(), params.size()));
+  }
+  for (std::size_t tensor = 0; tensor < grads.size(); ++tensor) check_gradient(params, tensor, grads[tensor]);
 }
 
 bool needs_second_array(const UnfusedChain::Options& options) { return !std::holds_alternative<SgdOptions>(options); }
@@ -124,11 +134,11 @@ void UnfusedChain::add(std::span<const ConstTensorView> grads, double weight) {
   State& state = *state_;
   check_micro_batch({.weight = weight}, state.total_count);
   if (!state.grads || !std::ranges::equal(grads, state.grads->views())) {
+    check_gradients(state.params, grads);
     ConstTensorList list({grads.begin(), grads.end()}, state.params.backend());
     state.grads.emplace(std::move(list));
   }
   if (state.micro_batches == 0) zero(state.acc.list);
-  // Reads the list's shape and overlap too, so it comes before anything counts.
   if (weight != 0.0) axpby(static_cast<float>(weight), *state.grads, 1.0f, state.acc.list, state.acc.list);
   state.total_count += weight;
   ++state.micro_batches;

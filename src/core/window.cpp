@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "src/core/check_gradient.hpp"
 #include "src/core/check_view.hpp"
 #include "src/core/check_window.hpp"
 #include "src/core/window_state.hpp"
@@ -22,37 +23,25 @@ void check_options(const WindowOptions& options) {
     throw Error(fmt::format("cannot accumulate in {}; use float32, or float64 for reference work",
                             dtype_name(options.accumulate)));
   }
-  if (options.fixed_total && !(*options.fixed_total > 0.0 && std::isfinite(*options.fixed_total))) {
-    throw Error(fmt::format("fixed_total is {}; it divides the gradients and must be positive and finite",
-                            *options.fixed_total));
+  if (options.fixed_total && !is_total(*options.fixed_total)) {
+    throw Error(
+        fmt::format("fixed_total is {}; it divides the gradients and must be positive and within float32's range",
+                    *options.fixed_total));
   }
 }
 
-std::string label(const Window::State& state, std::size_t tensor) {
-  return tensor_label(tensor, (*state.params)[tensor].name);
-}
-
-void check_gradient(const Window::State& state, std::size_t tensor, const ConstTensorView& grad) {
-  const Parameter& parameter = (*state.params)[tensor];
-  check_view(grad, state.params->backend()->device(), fmt::format("gradient of tensor {}", label(state, tensor)));
-  if (grad.numel != parameter.param.numel) {
-    throw Error(fmt::format("gradient of tensor {} has {} elements, the parameter {}", label(state, tensor), grad.numel,
-                            parameter.param.numel));
-  }
-  if (const auto other = state.params->overlapping(grad.data, grad.num_bytes())) {
-    throw Error(fmt::format("gradient of tensor {} shares memory with parameter {}; give it a buffer of its own",
-                            label(state, tensor), label(state, *other)));
-  }
+void check_window_gradient(const WindowState& state, std::size_t tensor, const ConstTensorView& grad) {
+  check_gradient(*state.params, tensor, grad);
   if (state.acc_memory.overlapping(grad.data, grad.num_bytes())) {
     throw Error(
         fmt::format("gradient of tensor {} lies in the window's accumulator; a producer that writes there uses "
                     "`claim` instead of `add`",
-                    label(state, tensor)));
+                    tensor_label(tensor, (*state.params)[tensor].name)));
   }
 }
 
 /// Merges the gradients of [first, end) into the accumulator.
-void merge(Window::State& state, std::size_t first, std::size_t end, float weight) {
+void merge(WindowState& state, std::size_t first, std::size_t end, float weight) {
   if (first >= end) return;
   state.params->backend()->add({.table = *state.table,
                                 .first_tensor = first,
@@ -68,11 +57,11 @@ void merge(Window::State& state, std::size_t first, std::size_t end, float weigh
   }
 }
 
-bool will_be_full(const Window::State& state, const MicroBatch& micro_batch) {
+bool will_be_full(const WindowState& state, const MicroBatch& micro_batch) {
   return micro_batch.is_last || state.micro_batches + 1 == state.options.steps;
 }
 
-void check_not_full(const Window::State& state) {
+void check_not_full(const WindowState& state) {
   if (!state.is_full) return;
   throw Error(
       fmt::format("the window is full: it holds its {} micro-batches, the last one pending; call the "
@@ -81,7 +70,7 @@ void check_not_full(const Window::State& state) {
 }
 
 /// The gradients of [first, end) are those of one micro-batch, checked.
-void end_micro_batch(Window::State& state, const MicroBatch& micro_batch, std::size_t first, std::size_t end) {
+void end_micro_batch(WindowState& state, const MicroBatch& micro_batch, std::size_t first, std::size_t end) {
   const auto weight = static_cast<float>(micro_batch.weight);
   state.is_full = will_be_full(state, micro_batch);
   if (weight != 0.0f && state.is_full) {
@@ -97,14 +86,13 @@ void end_micro_batch(Window::State& state, const MicroBatch& micro_batch, std::s
 
 }  // namespace
 
-void Window::State::grow() {
+void WindowState::grow() {
   if (table != nullptr && grads.size() == params->size()) return;
   const std::size_t joined = grads.size();
+  acc.grow(*params);  // first: an absurd size fails here, before a table of its chunks is made
   std::vector<std::size_t> numels;
   for (const Parameter& parameter : params->parameters()) numels.push_back(parameter.param.numel);
-  auto grown_table = std::make_unique<WorkTable>(numels);
-  acc.grow(*params);
-  table = std::move(grown_table);
+  table = std::make_unique<WorkTable>(numels);
   for (std::size_t tensor = joined; tensor < params->size(); ++tensor) {
     acc_memory.insert(acc[tensor], acc.view(*params, tensor).num_bytes(), tensor);
   }
@@ -116,11 +104,11 @@ void Window::State::grow() {
   grads_are_written = false;
 }
 
-Values Window::State::values() const {
+Values WindowState::values() const {
   return {*table, accumulator(), has_pending ? std::span(grads) : std::span<const ConstTensorView>{}, pending_weight};
 }
 
-void Window::State::reset() noexcept {
+void WindowState::reset() noexcept {
   std::fill(is_written.begin(), is_written.end(), std::uint8_t{0});
   std::fill(is_claimed.begin(), is_claimed.end(), std::uint8_t{0});
   std::fill(first_nonfinite.begin(), first_nonfinite.end(), kNoIndex);
@@ -131,7 +119,7 @@ void Window::State::reset() noexcept {
 
 Window::Window(const ParameterSet& params, WindowOptions options) {
   check_options(options);
-  state_ = std::make_unique<State>(params, options);
+  state_ = std::make_unique<WindowState>(params, options);
   state_->grow();
 }
 Window::Window(Window&&) noexcept = default;
@@ -139,7 +127,7 @@ Window& Window::operator=(Window&&) noexcept = default;
 Window::~Window() = default;
 
 void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro_batch) {
-  State& state = *state_;
+  WindowState& state = *state_;
   check_not_full(state);
   check_micro_batch(micro_batch, state.sum_of_counts);
   state.grow();
@@ -154,7 +142,7 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
   if (state.must_check_all || std::memcmp(grads.data(), state.grads.data(), grads.size_bytes()) != 0) {
     for (std::size_t tensor = 0; tensor < grads.size(); ++tensor) {
       const bool is_known = !state.must_check_all && grads[tensor] == state.grads[tensor];
-      if (!is_known && !grads[tensor].is_absent()) check_gradient(state, tensor, grads[tensor]);
+      if (!is_known && !grads[tensor].is_absent()) check_window_gradient(state, tensor, grads[tensor]);
     }
     std::copy(grads.begin(), grads.end(), state.grads.begin());
     state.must_check_all = state.grads_are_written = false;
@@ -165,7 +153,7 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
 }
 
 void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch) {
-  State& state = *state_;
+  WindowState& state = *state_;
   check_not_full(state);
   check_micro_batch(micro_batch, state.sum_of_counts);
   state.grow();
@@ -175,7 +163,7 @@ void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch)
       throw Error(fmt::format("there is a gradient for tensor {}, but the set has {} tensors", gradient.tensor,
                               state.grads.size()));
     }
-    if (!gradient.view.is_absent()) check_gradient(state, gradient.tensor, gradient.view);
+    if (!gradient.view.is_absent()) check_window_gradient(state, gradient.tensor, gradient.view);
     first = std::min(first, gradient.tensor);
     end = std::max(end, gradient.tensor + 1);
   }
@@ -193,7 +181,7 @@ void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch)
 }
 
 AccumulatorSlot Window::claim(std::size_t tensor) {
-  State& state = *state_;
+  WindowState& state = *state_;
   check_not_full(state);
   state.grow();
   if (tensor >= state.grads.size()) {

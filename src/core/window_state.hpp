@@ -11,8 +11,8 @@
 
 namespace gradfuse {
 
-struct Window::State {
-  State(const ParameterSet& params_, WindowOptions options_)
+struct WindowState {
+  WindowState(const ParameterSet& params_, WindowOptions options_)
       : params(&params_), options(options_), acc(options_.accumulate) {}
 
   /// Takes in tensors that joined the set.

@@ -10,5 +10,6 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/p
     "-DCMAKE_CXX_FLAGS=${FLAGS}")
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
-run(${WORK}/prefix/bin/gradfuse info)
+run(${WORK}/build/trainer ${WORK}/prefix/share/gradfuse/digits.csv)
+run(${WORK}/prefix/bin/gradfuse train mlp --epochs 1)
 file(REMOVE_RECURSE ${WORK})
