@@ -81,9 +81,9 @@ HostTensor& HostTensor::operator=(const HostTensor& other) {
   return *this;
 }
 std::byte* HostTensor::data() const {
-  const auto base = reinterpret_cast<std::uintptr_t>(storage_.data()) + kGuard;
-  const auto aligned = (base + 63) / 64 * 64 + misalignment_ * element_size(dtype_);
-  return reinterpret_cast<std::byte*>(aligned);
+  const std::size_t past = (reinterpret_cast<std::uintptr_t>(storage_.data()) + kGuard) % 64;
+  const std::size_t begin = kGuard + (past == 0 ? 0 : 64 - past) + misalignment_ * element_size(dtype_);
+  return const_cast<std::byte*>(storage_.data()) + begin;  // a view is of what its tensor holds, as a span would be
 }
 std::uint64_t HostTensor::bits(std::size_t i) const {
   std::uint64_t bits = 0;

@@ -23,7 +23,7 @@ std::unique_ptr<Optimizer> fused(const ParameterSet& params, const UnfusedChain:
 
 /// The same parameters, trained by the fused passes and by the chain.
 struct Pair {
-  Pair(std::shared_ptr<const Backend> backend, const UnfusedChain::Options& options_, std::size_t steps = 3)
+  Pair(const std::shared_ptr<const Backend>& backend, const UnfusedChain::Options& options_, std::size_t steps = 3)
       : chained((add_tensors(both[0], backend), add_tensors(both[1], backend), both[1]->params), options_),
         window(both[0]->params, {.steps = steps}),
         optimizer(fused(both[0]->params, options_)) {}

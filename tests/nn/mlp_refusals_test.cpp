@@ -65,7 +65,7 @@ class MlpRefusal : public testing::Test {
   /// The message of backward and of evaluate, which must agree, after a look that nothing changed.
   std::string refusal(float loss_scale = 1.0f) {
     const std::vector<float> before = everything();
-    const std::string message = error_of([&] { mlp_.backward(rows_.features, rows_.labels, loss_scale); });
+    std::string message = error_of([&] { mlp_.backward(rows_.features, rows_.labels, loss_scale); });
     EXPECT_EQ(everything(), before);
     if (loss_scale == 1.0f) {
       EXPECT_EQ(error_of([&] { mlp_.evaluate(rows_.features, rows_.labels); }), message);

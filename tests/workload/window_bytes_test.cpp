@@ -26,8 +26,8 @@ TEST(WindowBytes, EachMiddleMicroBatchCostsAnAdd) {
   WindowTraffic window{.micro_batches = 4, .grad_dtype = DType::kFloat16, .has_model_copy = true};
   const std::size_t fused = window.fused_bytes(), unfused = window.unfused_bytes();
   window.micro_batches = 16;
-  EXPECT_EQ(window.fused_bytes(), fused + 12u * 10u);
-  EXPECT_EQ(window.unfused_bytes(), unfused + 12u * 10u);
+  EXPECT_EQ(window.fused_bytes(), fused + std::size_t{12} * 10);
+  EXPECT_EQ(window.unfused_bytes(), unfused + std::size_t{12} * 10);
 }
 
 TEST(WindowBytes, Float32GradientsWithoutModelCopy) {
