@@ -1,7 +1,11 @@
 #pragma once
 // Loss scaling: a factor on the loss that keeps FP16 gradients from underflowing; the step removes it.
+#include <gradfuse/backend.hpp>
+#include <gradfuse/loss_scale.hpp>
+
 #include <cstdint>
 #include <limits>
+#include <memory>
 
 namespace gradfuse {
 
@@ -25,27 +29,43 @@ class LossScaler {
   /// A scale that never changes; steps with values that are not finite are still skipped.
   static LossScaler fixed(double scale);
   static LossScaler off() { return fixed(1.0); }
+  /// A copy has the state, not the place: it is on no device until its own first step.
+  LossScaler(const LossScaler& other);
+  LossScaler& operator=(const LossScaler& other);
+  LossScaler(LossScaler&&) noexcept;
+  LossScaler& operator=(LossScaler&&) noexcept;
+  ~LossScaler();
 
-  /// Multiply the loss by this. It is constant within a window: read it after the step, not in the middle.
-  float scale() const noexcept { return state_.scale; }
+  /// Multiply the loss by this. It is constant within a window: read it after the step, not in the middle. From the
+  /// first step on the state lives on the device that steps; this waits for the last step there, `device_scale` does
+  /// not.
+  float scale() const { return state().scale; }
+  /// The same in the memory of the backend's device, for whoever scales the loss there; moves the state to it. Good
+  /// until a step on another backend.
+  const float* device_scale(const std::shared_ptr<const Backend>& backend) { return &place_on(backend)->scale; }
   bool is_dynamic() const noexcept { return is_dynamic_; }
+  const LossScalerOptions& options() const noexcept { return options_; }
 
-  struct State {
-    float scale = 65536.0f;
-    std::int32_t growth_tracker = 0;  ///< Applied steps since the scale last changed.
-  };
-  State state() const noexcept { return state_; }
+  using State = LossScale;
+  State state() const;
   /// Resumes a saved state. @throws Error  the scale is outside [min_scale, max_scale] or another than a fixed one, or
   /// the tracker is out of range.
   void load(State state);
 
   /// What `Optimizer::step` calls once a window; call it only when you step without gradfuse.
-  void update(bool found_nonfinite) noexcept;
+  void update(bool found_nonfinite);
 
  private:
+  friend class Optimizer;  // whose control pass updates the state on the device
+  struct Placement;
+  State* place_on(const std::shared_ptr<const Backend>& backend);
+  void was_updated();
+  void set(State state);
+
   LossScalerOptions options_;
-  State state_;
+  State state_;  // while there is no placement
   bool is_dynamic_ = true;
+  std::unique_ptr<Placement> placement_;
 };
 
 }  // namespace gradfuse

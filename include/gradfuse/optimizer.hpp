@@ -1,6 +1,7 @@
 #pragma once
 // The end of a window: statistics, clipping, the step and the model copy, in two passes over memory.
 #include <gradfuse/loss_scaler.hpp>
+#include <gradfuse/step_outcome.hpp>
 #include <gradfuse/window.hpp>
 
 #include <cstddef>
@@ -17,12 +18,6 @@ struct StepOptions {
   std::optional<double> max_grad_norm = std::nullopt;
   /// Whose scale the gradients carry; it is updated. Null: they carry none.
   LossScaler* scaler = nullptr;
-};
-
-enum class StepOutcome {
-  kApplied,
-  kNonFinite,   ///< Skipped: a gradient was inf or NaN, or their norm is above the largest FP32 number.
-  kEmptyTotal,  ///< Skipped: the counts of the window add up to 0, so there is nothing to divide by.
 };
 
 /// Where the first value that was not finite came in.
@@ -60,12 +55,12 @@ class Optimizer {
 
   /// Ends the window: gradients divided by its total count and loss scale, clipped, applied; the next window begins.
   /// @throws Error  before anything is changed: the window belongs to another set or holds no micro-batch,
-  /// `max_grad_norm`
-  ///                is negative or NaN, or a group's hyper-parameters are out of range.
+  ///                `max_grad_norm` is negative or NaN, or a group's hyper-parameters are out of range.
   void step(Window& window, const StepOptions& options = {});
-  const StepReport& last_report() const noexcept;
+  /// Waits until the device has made the last step, if it works on its own; not for what was queued after it.
+  const StepReport& last_report() const;
 
-  /// Applied steps of this tensor, with which Adam corrects its bias.
+  /// Applied steps of this tensor, with which Adam corrects its bias. Waits for the device.
   std::int64_t step_count(std::size_t tensor) const;
   void set_step_count(std::size_t tensor, std::int64_t count);
   /// Views of this tensor's state, to be read or overwritten between steps.

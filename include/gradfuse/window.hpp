@@ -82,7 +82,7 @@ class Window {
   const ParameterSet& params() const noexcept;
 
   /// Forgets what was added, without a step.
-  void discard() noexcept;
+  void discard();
 
  private:
   friend class Optimizer;  // ends the window

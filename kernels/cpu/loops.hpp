@@ -9,12 +9,13 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/element/chunk.hpp"
 #include "kernels/element/scalar.hpp"
 
 namespace gradfuse::cpu {
 
 /// Elements of the longest run: one chunk.
-inline constexpr std::size_t kMaxRun = 4096;
+inline constexpr auto kMaxRun = static_cast<std::size_t>(kChunkSize);
 
 /// Streaming stores go around the caches: for buffers that are written here and not read soon.
 enum class Store { kCached, kStreaming };

@@ -1,6 +1,18 @@
 // What one step needs beside the tensors, formed in FP64 and rounded once: norm, clip coefficient, the one factor on
 // the gradients, each tensor's coefficients, the next loss scale. Included by scalar.hpp: no guard, no includes.
 
+inline constexpr std::uint32_t kNoIndex = UINT32_MAX;  // no micro-batch, no tensor
+
+/// The verdict on a window.
+struct ControlBlock {
+  StepOutcome outcome;
+  float loss_scale;  // that its gradients carried
+  double norm;
+  double clip_coef;
+  double grad_scale;
+  std::uint32_t nonfinite_micro_batch, nonfinite_tensor;  // or kNoIndex
+};
+
 /// A norm or factor is of use only if it is finite and FP32 can hold it; NaN is not.
 GF_ELEMENT bool fits_float(double value) { return value >= -3.4028234663852886e38 && value <= 3.4028234663852886e38; }
 
@@ -11,6 +23,19 @@ GF_ELEMENT double gradient_norm(double sum_of_squares, double loss_scale, double
 GF_ELEMENT double clip_coefficient(double norm, double max_norm) {
   const double coef = max_norm / (norm + 1e-6);
   return coef > 1.0 ? 1.0 : coef;  // a norm that is NaN stays visible
+}
+
+/// All but which value was not finite.
+GF_ELEMENT ControlBlock judge(double sum_of_squares, float loss_scale, double total_count, double max_norm) {
+  ControlBlock control{StepOutcome::kEmptyTotal, loss_scale, 0.0, 1.0, 0.0, kNoIndex, kNoIndex};
+  if (!(total_count > 0.0)) return control;
+  control.norm = gradient_norm(sum_of_squares, loss_scale, total_count);
+  control.clip_coef = clip_coefficient(control.norm, max_norm);
+  control.grad_scale = control.clip_coef / (loss_scale * total_count);
+  const bool is_finite = fits_float(control.norm) && fits_float(control.grad_scale);
+  control.outcome = is_finite ? StepOutcome::kApplied : StepOutcome::kNonFinite;
+  if (!is_finite) control.clip_coef = 1.0;
+  return control;
 }
 
 struct AdamHyperParameters {
@@ -44,11 +69,6 @@ GF_ELEMENT SgdCoefs<float> sgd_coefs(const SgdHyperParameters& hyper, double gra
           .weight_decay = static_cast<float>(hyper.weight_decay)};
 }
 
-/// `scale` is a power of two with the default factors, so that scaling is exact.
-struct LossScale {
-  float scale;
-  std::int32_t growth_tracker;  // applied steps since the scale last changed
-};
 struct LossScaleRule {
   float growth_factor, backoff_factor, min_scale, max_scale;
   std::int32_t growth_interval;

@@ -1,5 +1,8 @@
 #pragma once
 // The element formulas on plain float and double: one CUDA thread, the scalar CPU loops, and the tests' reference.
+#include <gradfuse/loss_scale.hpp>
+#include <gradfuse/step_outcome.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>

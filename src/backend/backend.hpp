@@ -1,6 +1,8 @@
 #pragma once
 // The passes that every backend provides. Above this line nobody knows dtypes or processors; below it nobody knows
-// windows. Tables that a pass reads are spans of host memory; what they point to is memory of the backend's device.
+// windows. Spans are tables in host memory, which may change as soon as the pass was called; pointers, those in the
+// tables too, are to memory of the backend's device. Passes are made one after the other, but the device may lag
+// behind.
 #include <gradfuse/backend.hpp>
 #include <gradfuse/optimizer.hpp>
 #include <gradfuse/tensor_view.hpp>
@@ -8,15 +10,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "kernels/element/scalar.hpp"
-#include "src/backend/buffer.hpp"
+#include "src/backend/device_memory.hpp"
 #include "src/backend/work_table.hpp"
 
 namespace gradfuse {
 
-inline constexpr std::uint32_t kNoIndex = UINT32_MAX;  // no micro-batch, no tensor
+using element::ControlBlock;
+using element::kNoIndex;
 
 /// The accumulator, by tensor.
 struct AccumulatorTable {
@@ -32,7 +36,8 @@ struct AddPass {
   AccumulatorTable acc;
   float weight;
   std::uint32_t micro_batch;
-  std::span<std::uint32_t> first_nonfinite;  // by tensor: where its accumulator ceased to be finite, or kNoIndex
+  // By tensor: 1 + the micro-batch in which its accumulator ceased to be finite; 0 while it is.
+  std::uint32_t* first_nonfinite;
 };
 
 /// The value of each tensor at the end of a window: what was accumulated, what is pending, both, or nothing.
@@ -46,28 +51,27 @@ struct Values {
   bool is_absent(std::size_t tensor) const { return acc.is_written[tensor] == 0 && !has_pending(tensor); }
 };
 
+/// Sums of squares, 0 where the value is absent.
+struct Sums {
+  double* by_chunk;
+  double* by_tensor;  // those of several chunks only when `fold_sums` or a step has gathered them
+};
 struct StatsPass {
   Values values;
-  std::span<double> chunk_sums;   // scratch, by chunk
-  std::span<double> tensor_sums;  // result, by tensor: the sum of squares; 0 where the value is absent
+  Sums sums;  // result
 };
 
-/// What one step needs beside the tensors.
-struct ControlBlock {
-  StepOutcome outcome;
-  double norm;
-  double clip_coef;
-  double grad_scale;
-  std::uint32_t nonfinite_micro_batch, nonfinite_tensor;  // or kNoIndex
-};
+/// The verdict on a window, which its step forms before it touches a tensor.
 struct ControlPass {
-  Values values;
-  std::span<const double> tensor_sums;
-  std::span<const std::uint32_t> first_nonfinite;  // by tensor
+  Sums sums;
+  std::uint32_t* first_nonfinite;            // by tensor, as for the add; cleared for the next window
+  std::span<const std::uint8_t> is_claimed;  // by tensor: a producer wrote the accumulator, unseen by any add
   std::uint32_t last_micro_batch;
-  double loss_scale, total_count, max_norm;
-  std::span<std::int64_t> step_counts;  // by tensor; advanced where there is a value, if the step is to be applied
-  ControlBlock& control;                // result
+  double total_count, max_norm;
+  LossScale* loss_scale;                          // null: the gradients carry none
+  const element::LossScaleRule* loss_scale_rule;  // null: it does not change
+  std::int64_t* step_counts;  // by tensor; advanced where there is a value, if the step is to be applied
+  ControlBlock* control;      // result; a step that is to be skipped changes nothing else
 };
 
 /// The tensors of a step; the model copy may be absent.
@@ -89,8 +93,8 @@ struct StepPass {
   std::span<const Tensor> tensors;
   std::span<const std::uint32_t> group_of;  // by tensor
   std::span<const HyperParameters> groups;
-  std::span<const std::int64_t> step_counts;  // by tensor, this step included
-  const ControlBlock& control;                // a step that is to be skipped changes nothing
+  const ControlPass* control;  // null: the values are ready to be applied, unseen
+  std::int64_t step;           // of every tensor, where there is no control pass to count
 };
 using AdamPass = StepPass<AdamTensor, element::AdamHyperParameters>;
 using SgdPass = StepPass<SgdTensor, element::SgdHyperParameters>;
@@ -104,11 +108,12 @@ class Backend {
 
   virtual BackendInfo info() const = 0;
   virtual Device device() const = 0;
-  virtual Buffer allocate(std::size_t num_bytes) const = 0;
+  virtual const DeviceMemory& memory() const = 0;
+  virtual std::unique_ptr<WorkTable> make_work_table(std::span<const std::size_t> numels) const = 0;
 
   virtual void add(const AddPass&) const = 0;
   virtual void stats(const StatsPass&) const = 0;
-  virtual void control(const ControlPass&) const = 0;
+  virtual void fold_sums(const WorkTable&, const Sums&) const = 0;
   virtual void adam(const AdamPass&) const = 0;
   virtual void sgd(const SgdPass&) const = 0;
 

@@ -23,16 +23,26 @@ cpu::Store store_for(std::int64_t numel, DType dtype) {
 // The step takes a chunk in parts, so that a part's parameters are in the L1 cache when they are copied to the model.
 constexpr std::size_t kStepRun = 1024;
 
+/// What the control pass made of it, this step included.
+template <class Pass>
+std::int64_t step_of(const Pass& pass, std::uint32_t tensor) {
+  return pass.control == nullptr ? pass.step : pass.control->step_counts[tensor];
+}
+template <class Pass>
+double grad_scale_of(const Pass& pass) {
+  return pass.control == nullptr ? 1.0 : pass.control->control->grad_scale;
+}
+
 /// Calls `update(tensor, begin, value, numel)` for each part that has a value, then writes its model copy. Each thread
 /// has its own copy of `update`.
 template <class Pass, class Update>
 void step_pass(const cpu::Loops& loops, int threads, const Pass& pass, Update update) {
-  if (pass.control.outcome != StepOutcome::kApplied) return;
+  if (pass.control != nullptr && pass.control->control->outcome != StepOutcome::kApplied) return;
   const Values& values = pass.values;
   const cpu::Store store = store_for(values.table.numel(), DType::kFloat16);
   const auto is_next = [&pass, &values](const Chunk& before, const Chunk& next) {
     return pass.group_of[before.tensor] == pass.group_of[next.tensor] &&
-           pass.step_counts[before.tensor] == pass.step_counts[next.tensor] &&
+           step_of(pass, before.tensor) == step_of(pass, next.tensor) &&
            continues(pass.tensors[before.tensor], before, pass.tensors[next.tensor], next) &&
            continues(values, before, next);
   };
@@ -112,7 +122,7 @@ void CpuBackend::add(const AddPass& pass) const {
     for (const Chunk& chunk : run) {
       if (run.size() > 1 && is_finite(loops_, pass.acc, chunk)) continue;
       std::atomic_ref<std::uint32_t> found(pass.first_nonfinite[chunk.tensor]);  // shared by the tensor's chunks
-      if (found.load(std::memory_order_relaxed) == kNoIndex) found.store(pass.micro_batch, std::memory_order_relaxed);
+      if (found.load(std::memory_order_relaxed) == 0) found.store(pass.micro_batch + 1, std::memory_order_relaxed);
     }
   });
 }
@@ -124,24 +134,28 @@ void CpuBackend::stats(const StatsPass& pass) const {
     const double sum = values.is_absent(chunk.tensor)
                            ? 0.0
                            : loops_.sum_of_squares(value_at(values, chunk.tensor, chunk.begin), chunk.numel);
-    pass.chunk_sums[index] = sum;
-    if (chunk.begin == 0) pass.tensor_sums[chunk.tensor] = sum;  // which is final if the tensor has no other chunk
+    pass.sums.by_chunk[index] = sum;
+    if (chunk.begin == 0) pass.sums.by_tensor[chunk.tensor] = sum;  // final if the tensor has no other chunk
   });
+}
+
+void CpuBackend::fold_sums(const WorkTable& table, const Sums& sums) const {
   for (const std::uint32_t tensor : table.multi_chunk_tensors()) {
     const ChunkRange range = table.chunks_of(tensor);
-    pass.tensor_sums[tensor] = canonical_sum(pass.chunk_sums.subspan(range.begin, range.end - range.begin));
+    sums.by_tensor[tensor] = canonical_sum({sums.by_chunk + range.begin, range.end - range.begin});
   }
 }
 
 void CpuBackend::adam(const AdamPass& pass) const {
+  if (pass.control != nullptr) control(pass.values, *pass.control);
   step_pass(loops_, threads_, pass,
             [this, &pass, known = KnownCoefs<element::AdamCoefs<float>>()](
                 std::uint32_t tensor, std::int64_t begin, const cpu::ValueRun& value, std::size_t numel) mutable {
               const AdamTensor& t = pass.tensors[tensor];
               const auto& hyper = pass.groups[pass.group_of[tensor]];
-              const std::int64_t step = pass.step_counts[tensor];
+              const std::int64_t step = step_of(pass, tensor);
               const auto& coefs = known.get(pass.group_of[tensor], step,
-                                            [&] { return element::adam_coefs(hyper, step, pass.control.grad_scale); });
+                                            [&] { return element::adam_coefs(hyper, step, grad_scale_of(pass)); });
               const bool has_l2_decay = !hyper.is_decoupled && hyper.weight_decay != 0.0;
               const bool amsgrad = t.max_exp_avg_sq != nullptr;
               const cpu::AdamRun run{t.param + begin, t.exp_avg + begin, t.exp_avg_sq + begin,
@@ -151,15 +165,16 @@ void CpuBackend::adam(const AdamPass& pass) const {
 }
 
 void CpuBackend::sgd(const SgdPass& pass) const {
+  if (pass.control != nullptr) control(pass.values, *pass.control);
   step_pass(loops_, threads_, pass,
             [this, &pass, known = KnownCoefs<element::SgdCoefs<float>>()](
                 std::uint32_t tensor, std::int64_t begin, const cpu::ValueRun& value, std::size_t numel) mutable {
               using enum element::Momentum;
               const SgdTensor& t = pass.tensors[tensor];
               const auto& hyper = pass.groups[pass.group_of[tensor]];
-              const std::int64_t step = pass.step_counts[tensor];
+              const std::int64_t step = step_of(pass, tensor);
               const auto& coefs = known.get(pass.group_of[tensor], step,
-                                            [&] { return element::sgd_coefs(hyper, pass.control.grad_scale); });
+                                            [&] { return element::sgd_coefs(hyper, grad_scale_of(pass)); });
               const bool has_momentum = t.momentum_buffer != nullptr;
               const auto momentum = !has_momentum ? kNone : step == 1 ? kFirst : kLater;
               const cpu::SgdRun run{t.param + begin, has_momentum ? t.momentum_buffer + begin : nullptr};

@@ -12,11 +12,14 @@ class CpuBackend final : public Backend {
 
   BackendInfo info() const override;
   Device device() const override { return Device::kCpu; }
-  Buffer allocate(std::size_t num_bytes) const override { return allocate_host(num_bytes); }
+  const DeviceMemory& memory() const override { return host_memory(); }
+  std::unique_ptr<WorkTable> make_work_table(std::span<const std::size_t> numels) const override {
+    return std::make_unique<WorkTable>(numels);
+  }
 
   void add(const AddPass&) const override;
   void stats(const StatsPass&) const override;
-  void control(const ControlPass&) const override;
+  void fold_sums(const WorkTable&, const Sums&) const override;
   void adam(const AdamPass&) const override;
   void sgd(const SgdPass&) const override;
 
@@ -28,6 +31,8 @@ class CpuBackend final : public Backend {
   double max_magnitude(const WorkTable&, std::span<const ConstTensorView> x) const override;
 
  private:
+  void control(const Values&, const ControlPass&) const;
+
   const cpu::Loops& loops_;
   int threads_;
 };

@@ -6,27 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/element/chunk.hpp"
+
 namespace gradfuse {
 
-/// Elements of a chunk. Sums are formed chunk by chunk, so this number is part of the results' bits.
-inline constexpr std::int64_t kChunkSize = 4096;
-
-struct Chunk {
-  std::int64_t begin;  // first element, in the tensor
-  std::uint32_t tensor;
-  std::uint32_t numel;
-};
-
-struct ChunkRange {
-  std::size_t begin, end;
-};
-
+/// A backend may add what its device needs to walk it.
 class WorkTable {
  public:
   explicit WorkTable(std::span<const std::size_t> numels);
+  WorkTable(const WorkTable&) = delete;
+  WorkTable& operator=(const WorkTable&) = delete;
+  virtual ~WorkTable() = default;
 
   std::span<const Chunk> chunks() const noexcept { return chunks_; }
-  std::size_t num_tensors() const noexcept { return first_chunk_.size() - 1; }
   std::int64_t numel() const noexcept { return numel_; }
   ChunkRange chunks_of(std::size_t tensor) const { return {first_chunk_[tensor], first_chunk_[tensor + 1]}; }
   /// Elements of the range, and as many more for each chunk as turning to it is worth.

@@ -40,7 +40,7 @@ class AdamRule final : public OptimizerRule {
   }
 
   void step(const Backend& backend, const StepInputs& inputs) override {
-    backend.adam({inputs.values, tensors_, inputs.group_of, groups_.refresh(), inputs.step_counts, inputs.control});
+    backend.adam({inputs.values, tensors_, inputs.group_of, groups_.refresh(), &inputs.control, 0});
   }
 
   std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {

@@ -3,7 +3,9 @@
 #include <gradfuse/error.hpp>
 #include <gradfuse/loss_scaler.hpp>
 
-#include "kernels/element/scalar.hpp"
+#include "src/backend/backend.hpp"
+#include "src/backend/device_array.hpp"
+#include "src/core/loss_scale_rule.hpp"
 
 namespace gradfuse {
 namespace {
@@ -34,6 +36,56 @@ void check(const LossScalerOptions& options) {
 
 }  // namespace
 
+element::LossScaleRule loss_scale_rule(const LossScalerOptions& options) {
+  return {.growth_factor = static_cast<float>(options.growth_factor),
+          .backoff_factor = static_cast<float>(options.backoff_factor),
+          .min_scale = static_cast<float>(options.min_scale),
+          .max_scale = static_cast<float>(options.max_scale),
+          .growth_interval = options.growth_interval};
+}
+
+struct LossScaler::Placement {
+  explicit Placement(std::shared_ptr<const Backend> backend_)
+      : backend(std::move(backend_)), readback(backend->memory().make_readback(sizeof(State))) {
+    state.grow(backend->memory(), 1);
+  }
+
+  std::shared_ptr<const Backend> backend;
+  DeviceArray<State> state;  // of one
+  std::unique_ptr<Readback> readback;
+};
+
+LossScaler::LossScaler(const LossScaler& other)
+    : options_(other.options_), state_(other.state()), is_dynamic_(other.is_dynamic_) {}
+LossScaler& LossScaler::operator=(const LossScaler& other) { return *this = LossScaler(other); }
+LossScaler::LossScaler(LossScaler&&) noexcept = default;
+LossScaler& LossScaler::operator=(LossScaler&&) noexcept = default;
+LossScaler::~LossScaler() = default;
+
+LossScaler::State LossScaler::state() const {
+  return placement_ == nullptr ? state_ : *static_cast<const State*>(placement_->readback->wait());
+}
+
+void LossScaler::set(State state) {
+  if (placement_ == nullptr) {
+    state_ = state;
+    return;
+  }
+  placement_->state.set(placement_->backend->memory(), 0, state);
+  was_updated();
+}
+
+LossScaler::State* LossScaler::place_on(const std::shared_ptr<const Backend>& backend) {
+  if (placement_ == nullptr || placement_->backend != backend) {
+    const State now = state();
+    placement_ = std::make_unique<Placement>(backend);
+    set(now);
+  }
+  return placement_->state.data();
+}
+
+void LossScaler::was_updated() { placement_->readback->request(placement_->state.data()); }
+
 LossScaler::LossScaler(const LossScalerOptions& options) : options_(options) {
   check(options);
   state_.scale = static_cast<float>(options.init_scale);
@@ -51,27 +103,19 @@ void LossScaler::load(State state) {
     throw Error(
         fmt::format("saved loss scale {} is outside {} to {}", state.scale, options_.min_scale, options_.max_scale));
   }
-  if (!is_dynamic_ && state.scale != state_.scale) {
+  if (const float fixed_scale = scale(); !is_dynamic_ && state.scale != fixed_scale) {
     throw Error(fmt::format("saved loss scale {} is another than the fixed {}; make a scaler with that scale",
-                            state.scale, state_.scale));
+                            state.scale, fixed_scale));
   }
   if (state.growth_tracker < 0 || state.growth_tracker >= options_.growth_interval) {
     throw Error(
         fmt::format("saved growth tracker {} is outside 0 to {}", state.growth_tracker, options_.growth_interval - 1));
   }
-  state_ = state;
+  set(state);
 }
 
-void LossScaler::update(bool found_nonfinite) noexcept {
-  if (!is_dynamic_) return;
-  const element::LossScaleRule rule{.growth_factor = static_cast<float>(options_.growth_factor),
-                                    .backoff_factor = static_cast<float>(options_.backoff_factor),
-                                    .min_scale = static_cast<float>(options_.min_scale),
-                                    .max_scale = static_cast<float>(options_.max_scale),
-                                    .growth_interval = options_.growth_interval};
-  const element::LossScale next =
-      element::next_loss_scale({state_.scale, state_.growth_tracker}, rule, found_nonfinite);
-  state_ = {next.scale, next.growth_tracker};
+void LossScaler::update(bool found_nonfinite) {
+  if (is_dynamic_) set(element::next_loss_scale(state(), loss_scale_rule(options_), found_nonfinite));
 }
 
 }  // namespace gradfuse

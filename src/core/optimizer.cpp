@@ -5,20 +5,29 @@
 #include <gradfuse/optimizer.hpp>
 #include <limits>
 
+#include "src/backend/device_array.hpp"
 #include "src/core/check_window.hpp"
+#include "src/core/loss_scale_rule.hpp"
 #include "src/core/optimizer_rule.hpp"
 #include "src/core/window_state.hpp"
 
 namespace gradfuse {
 
 struct Optimizer::State {
+  explicit State(const ParameterSet& params_)
+      : params(&params_), readback(params_.backend()->memory().make_readback(sizeof(ControlBlock))) {
+    control.grow(memory(), 1);
+  }
+  const DeviceMemory& memory() const { return params->backend()->memory(); }
+
   const ParameterSet* params;
-  std::vector<std::uint32_t> group_of;  // by tensor, as are the next two
-  std::vector<std::int64_t> step_counts;
-  std::vector<double> tensor_sums;
-  std::vector<double> chunk_sums;  // scratch of the stats pass
-  StepReport report;
+  std::vector<std::uint32_t> group_of;    // by tensor
+  DeviceArray<std::int64_t> step_counts;  // by tensor
+  DeviceArray<double> chunk_sums, tensor_sums;
+  DeviceArray<ControlBlock> control;  // one: the last step's
+  std::unique_ptr<Readback> readback;
   std::size_t windows = 0;
+  StepReport report;  // complete up to what the control block adds
 };
 
 namespace {
@@ -34,28 +43,22 @@ void check_window(const WindowState& window, const ParameterSet& params, const S
   }
 }
 
-StepReport make_report(const ControlBlock& control, const ControlPass& pass, const WindowState& window) {
-  StepReport report{.outcome = control.outcome,
-                    .norm = control.norm,
-                    .clip_coef = control.clip_coef,
-                    .loss_scale = static_cast<float>(pass.loss_scale),
-                    .total_count = pass.total_count};
-  if (control.outcome == StepOutcome::kNonFinite) {
-    report.non_finite.emplace();
-    if (control.nonfinite_tensor != kNoIndex) report.non_finite->tensor = control.nonfinite_tensor;
-    // What a producer wrote by itself nobody looked at in between.
-    const bool is_claimed = report.non_finite->tensor && window.is_claimed[*report.non_finite->tensor] != 0;
-    if (control.nonfinite_micro_batch != kNoIndex && !is_claimed)
-      report.non_finite->micro_batch = control.nonfinite_micro_batch;
-  }
-  return report;
+void complete(StepReport& report, const ControlBlock& control) {
+  report.outcome = control.outcome;
+  report.norm = control.norm;
+  report.clip_coef = control.clip_coef;
+  report.loss_scale = control.loss_scale;
+  report.non_finite.reset();
+  if (control.outcome != StepOutcome::kNonFinite) return;
+  report.non_finite.emplace();
+  if (control.nonfinite_tensor != kNoIndex) report.non_finite->tensor = control.nonfinite_tensor;
+  if (control.nonfinite_micro_batch != kNoIndex) report.non_finite->micro_batch = control.nonfinite_micro_batch;
 }
 
 }  // namespace
 
 Optimizer::Optimizer(const ParameterSet& params, std::unique_ptr<OptimizerRule> rule)
-    : rule_(std::move(rule)), state_(std::make_unique<State>()) {
-  state_->params = &params;
+    : rule_(std::move(rule)), state_(std::make_unique<State>(params)) {
   rule_->check_groups(params);
 }
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
@@ -64,13 +67,13 @@ Optimizer::~Optimizer() = default;
 
 void Optimizer::grow() {
   const ParameterSet& params = *state_->params;
-  if (state_->step_counts.size() == params.size()) return;
+  if (state_->group_of.size() == params.size()) return;
   rule_->grow(params);
-  for (std::size_t tensor = state_->step_counts.size(); tensor < params.size(); ++tensor) {
+  state_->step_counts.grow(state_->memory(), params.size());
+  state_->tensor_sums.grow(state_->memory(), params.size());
+  for (std::size_t tensor = state_->group_of.size(); tensor < params.size(); ++tensor) {
     state_->group_of.push_back(static_cast<std::uint32_t>(params[tensor].group));
-    state_->step_counts.push_back(0);
   }
-  state_->tensor_sums.resize(params.size());
 }
 
 void Optimizer::step(Window& window, const StepOptions& options) {
@@ -80,35 +83,38 @@ void Optimizer::step(Window& window, const StepOptions& options) {
   rule_->check_groups(*state.params);
   from.grow();
   grow();
-  state.chunk_sums.resize(from.table->chunks().size());
+  state.chunk_sums.grow(state.memory(), from.table->chunks().size());
 
-  const Backend& backend = *state.params->backend();
+  const std::shared_ptr<const Backend>& backend = state.params->backend();
+  LossScaler* const scaler = options.scaler;
+  const bool is_dynamic = scaler != nullptr && scaler->is_dynamic();
+  const auto rule = is_dynamic ? loss_scale_rule(scaler->options()) : element::LossScaleRule{};
   const Values values = from.values();
-  backend.stats({values, state.chunk_sums, state.tensor_sums});
-  ControlBlock control;
-  const ControlPass pass{.values = values,
-                         .tensor_sums = state.tensor_sums,
-                         .first_nonfinite = from.first_nonfinite,
-                         .last_micro_batch = static_cast<std::uint32_t>(from.micro_batches - 1),
-                         .loss_scale = options.scaler == nullptr ? 1.0 : options.scaler->scale(),
-                         .total_count = window.total_count(),
-                         .max_norm = options.max_grad_norm.value_or(std::numeric_limits<double>::infinity()),
-                         .step_counts = state.step_counts,
-                         .control = control};
-  backend.control(pass);
-  rule_->step(backend, {values, state.group_of, state.step_counts, control});
+  const Sums sums{state.chunk_sums.data(), state.tensor_sums.data()};
+  const ControlPass control{.sums = sums,
+                            .first_nonfinite = from.first_nonfinite.data(),
+                            .is_claimed = from.is_claimed,
+                            .last_micro_batch = static_cast<std::uint32_t>(from.micro_batches - 1),
+                            .total_count = window.total_count(),
+                            .max_norm = options.max_grad_norm.value_or(std::numeric_limits<double>::infinity()),
+                            .loss_scale = scaler == nullptr ? nullptr : scaler->place_on(backend),
+                            .loss_scale_rule = is_dynamic ? &rule : nullptr,
+                            .step_counts = state.step_counts.data(),
+                            .control = state.control.data()};
+  backend->stats({values, sums});
+  rule_->step(*backend, {values, state.group_of, control});
+  state.readback->request(state.control.data());
+  if (is_dynamic) scaler->was_updated();
 
-  state.report = make_report(control, pass, from);
-  state.report.micro_batches = from.micro_batches;
-  state.report.window = state.windows++;
-  // A window with nothing to divide by says nothing about the loss scale.
-  if (options.scaler != nullptr && control.outcome != StepOutcome::kEmptyTotal) {
-    options.scaler->update(control.outcome == StepOutcome::kNonFinite);
-  }
+  state.report = {.total_count = control.total_count, .micro_batches = from.micro_batches, .window = state.windows++};
   from.reset();
 }
 
-const StepReport& Optimizer::last_report() const noexcept { return state_->report; }
+const StepReport& Optimizer::last_report() const {
+  State& state = *state_;
+  if (state.windows > 0) complete(state.report, *static_cast<const ControlBlock*>(state.readback->wait()));
+  return state.report;
+}
 const ParameterSet& Optimizer::params() const noexcept { return *state_->params; }
 
 void Optimizer::check_tensor(std::size_t tensor) const {
@@ -118,7 +124,7 @@ void Optimizer::check_tensor(std::size_t tensor) const {
 
 std::int64_t Optimizer::step_count(std::size_t tensor) const {
   check_tensor(tensor);
-  return tensor < state_->step_counts.size() ? state_->step_counts[tensor] : 0;
+  return tensor < state_->step_counts.size() ? state_->step_counts.get(state_->memory(), tensor) : 0;
 }
 
 void Optimizer::set_step_count(std::size_t tensor, std::int64_t count) {
@@ -126,7 +132,7 @@ void Optimizer::set_step_count(std::size_t tensor, std::int64_t count) {
   if (count < 0) throw Error(fmt::format("step count of tensor {} cannot be {}", tensor, count));
   rule_->check_groups(*state_->params);
   grow();
-  state_->step_counts[tensor] = count;
+  state_->step_counts.set(state_->memory(), tensor, count);
 }
 
 std::vector<OptimizerState> Optimizer::state(std::size_t tensor) {

@@ -12,8 +12,7 @@ namespace gradfuse {
 struct StepInputs {
   Values values;
   std::span<const std::uint32_t> group_of;
-  std::span<const std::int64_t> step_counts;
-  const ControlBlock& control;
+  const ControlPass& control;
 };
 
 class OptimizerRule {

@@ -5,6 +5,7 @@
 
 #include "src/backend/backend.hpp"
 #include "src/backend/canonical_sum.hpp"
+#include "src/backend/device_array.hpp"
 #include "src/core/check_hyper.hpp"
 #include "src/core/check_view.hpp"
 #include "src/core/hyper_parameters.hpp"
@@ -97,8 +98,6 @@ struct ReadyValues {
   std::vector<ConstTensorView> pending;
 };
 
-constexpr ControlBlock kApply{StepOutcome::kApplied, 0.0, 1.0, 1.0, kNoIndex, kNoIndex};
-
 void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper, std::int64_t step) {
   check_step(step);
   check_hyper(0, hyper);
@@ -116,17 +115,21 @@ void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper
                        lists.max_exp_avg_sq == nullptr ? nullptr : floats(*lists.max_exp_avg_sq, t), TensorView{}});
   }
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
-  const std::vector<std::int64_t> steps(num_tensors, step);
   const ReadyValues grads(lists.grad);
-  lists.param.backend().adam({grads.values(), tensors, group_of, std::span(&hyper, 1), steps, kApply});
+  lists.param.backend().adam({grads.values(), tensors, group_of, std::span(&hyper, 1), nullptr, step});
 }
 
 /// By tensor.
 std::vector<double> sums_of_squares(const ConstTensorList& tensors) {
   const ReadyValues values(tensors);
-  std::vector<double> chunk_sums(tensors.table().chunks().size()), tensor_sums(tensors.views().size());
-  tensors.backend().stats({values.values(), chunk_sums, tensor_sums});
-  return tensor_sums;
+  const Backend& backend = tensors.backend();
+  DeviceArray<double> by_chunk, by_tensor;
+  by_chunk.grow(backend.memory(), tensors.table().chunks().size());
+  by_tensor.grow(backend.memory(), tensors.views().size());
+  const Sums sums{by_chunk.data(), by_tensor.data()};
+  backend.stats({values.values(), sums});
+  backend.fold_sums(tensors.table(), sums);
+  return by_tensor.to_host(backend.memory());
 }
 
 }  // namespace
@@ -204,9 +207,8 @@ void sgd_step(const SgdLists& lists, const SgdOptions& options, std::int64_t ste
                        lists.momentum_buffer == nullptr ? nullptr : floats(*lists.momentum_buffer, t), TensorView{}});
   }
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
-  const std::vector<std::int64_t> steps(num_tensors, step);
   const ReadyValues grads(lists.grad);
-  lists.param.backend().sgd({grads.values(), tensors, group_of, std::span(&hyper, 1), steps, kApply});
+  lists.param.backend().sgd({grads.values(), tensors, group_of, std::span(&hyper, 1), nullptr, step});
 }
 
 }  // namespace gradfuse

@@ -20,7 +20,6 @@ class Segments {
     grow(params, [](std::size_t) { return true; });
   }
 
-  std::size_t size() const noexcept { return data_.size(); }
   std::span<void* const> data() const noexcept { return data_; }
   /// Null for a tensor that did not want one.
   void* operator[](std::size_t tensor) const { return data_[tensor]; }
@@ -49,7 +48,7 @@ void Segments::grow(const ParameterSet& params, Wants wants) {
     num_bytes += (used + kAlignment - 1) / kAlignment * kAlignment;
   }
   // One byte at least: a segment of no elements still has an address, so that it is not taken for a missing one.
-  blocks_.push_back(params.backend()->allocate(num_bytes + 1));
+  blocks_.push_back(params.backend()->memory().allocate(num_bytes + 1));
   auto* block = blocks_.back().as<std::byte>();
   data_.reserve(params.size());
   for (std::size_t tensor = joined; tensor < params.size(); ++tensor) {

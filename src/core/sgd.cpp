@@ -38,7 +38,7 @@ class SgdRule final : public OptimizerRule {
   }
 
   void step(const Backend& backend, const StepInputs& inputs) override {
-    backend.sgd({inputs.values, tensors_, inputs.group_of, groups_.refresh(), inputs.step_counts, inputs.control});
+    backend.sgd({inputs.values, tensors_, inputs.group_of, groups_.refresh(), &inputs.control, 0});
   }
 
   std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {

@@ -17,7 +17,7 @@ ConstTensorList::ConstTensorList(std::vector<ConstTensorView> views, std::shared
     check_view(views_[tensor], backend_->device(), fmt::format("tensor {} of the list", tensor));
     numels.push_back(views_[tensor].numel);
   }
-  table_ = std::make_shared<WorkTable>(numels);
+  table_ = backend_->make_work_table(numels);
 }
 
 TensorList::TensorList(std::vector<TensorView> views, std::shared_ptr<const Backend> backend)

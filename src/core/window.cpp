@@ -50,7 +50,7 @@ void merge(WindowState& state, std::size_t first, std::size_t end, float weight)
                                 .acc = state.accumulator(),
                                 .weight = weight,
                                 .micro_batch = static_cast<std::uint32_t>(state.micro_batches),
-                                .first_nonfinite = state.first_nonfinite});
+                                .first_nonfinite = state.first_nonfinite.data()});
   if (state.grads_are_written) return;
   for (std::size_t tensor = first; tensor < end; ++tensor) {
     state.is_written[tensor] |= static_cast<std::uint8_t>(!state.grads[tensor].is_absent());
@@ -92,13 +92,13 @@ void WindowState::grow() {
   acc.grow(*params);  // first: an absurd size fails here, before a table of its chunks is made
   std::vector<std::size_t> numels;
   for (const Parameter& parameter : params->parameters()) numels.push_back(parameter.param.numel);
-  table = std::make_unique<WorkTable>(numels);
+  table = params->backend()->make_work_table(numels);
   for (std::size_t tensor = joined; tensor < params->size(); ++tensor) {
     acc_memory.insert(acc[tensor], acc.view(*params, tensor).num_bytes(), tensor);
   }
   is_written.resize(params->size());
   is_claimed.resize(params->size());
-  first_nonfinite.resize(params->size(), kNoIndex);
+  first_nonfinite.grow(params->backend()->memory(), params->size());
   grads.resize(params->size());
   must_check_all = true;
   grads_are_written = false;
@@ -111,7 +111,6 @@ Values WindowState::values() const {
 void WindowState::reset() noexcept {
   std::fill(is_written.begin(), is_written.end(), std::uint8_t{0});
   std::fill(is_claimed.begin(), is_claimed.end(), std::uint8_t{0});
-  std::fill(first_nonfinite.begin(), first_nonfinite.end(), kNoIndex);
   micro_batches = 0;
   sum_of_counts = 0.0;
   has_pending = is_full = has_claims = grads_are_written = false;
@@ -206,6 +205,9 @@ bool Window::is_full() const noexcept { return state_->is_full; }
 double Window::total_count() const noexcept { return state_->options.fixed_total.value_or(state_->sum_of_counts); }
 const WindowOptions& Window::options() const noexcept { return state_->options; }
 const ParameterSet& Window::params() const noexcept { return *state_->params; }
-void Window::discard() noexcept { state_->reset(); }
+void Window::discard() {
+  state_->first_nonfinite.clear(state_->params->backend()->memory());
+  state_->reset();
+}
 
 }  // namespace gradfuse

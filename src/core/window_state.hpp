@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/backend/backend.hpp"
+#include "src/backend/device_array.hpp"
 #include "src/core/address_ranges.hpp"
 #include "src/core/segments.hpp"
 
@@ -17,6 +18,7 @@ struct WindowState {
 
   /// Takes in tensors that joined the set.
   void grow();
+  /// Makes ready for the next window, when a step has ended this one.
   void reset() noexcept;
   AccumulatorTable accumulator() const { return {options.accumulate, acc.data(), is_written}; }
   /// What the step reads.
@@ -35,7 +37,7 @@ struct WindowState {
   bool grads_are_written = false;        // `is_written` knows of all of them
   bool has_pending = false;              // they are not merged
   float pending_weight = 1.0f;
-  std::vector<std::uint32_t> first_nonfinite;  // by tensor
+  DeviceArray<std::uint32_t> first_nonfinite;  // by tensor
 
   std::size_t micro_batches = 0;
   double sum_of_counts = 0.0;

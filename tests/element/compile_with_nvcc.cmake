@@ -4,6 +4,6 @@ if(NOT NVCC)
   return()
 endif()
 execute_process(
-  COMMAND ${NVCC} -std=c++20 -arch=sm_80 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra -I${ROOT}
+  COMMAND ${NVCC} -std=c++20 -arch=sm_80 -fmad=false -Werror all-warnings -Xcompiler -Wall,-Wextra -I${ROOT} -I${ROOT}/include
           -c ${SOURCE} -o ${OUT}
   COMMAND_ERROR_IS_FATAL ANY)

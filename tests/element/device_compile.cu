@@ -20,8 +20,7 @@ __global__ void every_formula(const float* in, float* out, double* wide) {
   out[7] = float_from_float16(float16_from_float_bits(bits_of_float(in[4])));
   out[8] = float_of_bits(float_bits_from_bfloat16(bfloat16_from_float_bits(bits_of_float(in[5]))));
 
-  const double norm = gradient_norm(wide[1], 1024.0, wide[2]);
-  wide[3] = fits_float(norm) ? clip_coefficient(norm, 1.0) : 0.0;
+  wide[3] = judge(wide[1], 1024.0f, wide[2], 1.0).grad_scale;
   const LossScaleRule rule{2.0f, 0.5f, 1.0f, 65536.0f, 2000};
   out[9] = next_loss_scale({in[6], 3}, rule, in[7] > 0.0f).scale;
 }

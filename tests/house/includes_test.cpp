@@ -15,12 +15,13 @@ namespace fs = std::filesystem;
 /// For each room, the rooms that its files may include. The public headers of a room go with the room: core's are
 /// include/gradfuse/*.hpp, nn's include/gradfuse/nn, train's include/gradfuse/train.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
-    {"kernels/element", {"kernels/element"}},
+    {"kernels/element", {"kernels/element", "include/core"}},
     {"kernels/cpu", {"kernels/element", "kernels/cpu", "include/core"}},
+    {"kernels/cuda", {"kernels/element", "kernels/cuda", "include/core"}},
     {"include/core", {"include/core"}},
     {"include/nn", {"include/core", "include/nn"}},
     {"include/train", {"include/core", "include/nn", "include/train"}},
-    {"src/backend", {"kernels/element", "kernels/cpu", "src/backend", "include/core"}},
+    {"src/backend", {"kernels/element", "kernels/cpu", "kernels/cuda", "src/backend", "include/core"}},
     {"src/core", {"kernels/element", "src/backend", "src/core", "include/core"}},
     {"src/nn", {"src/nn", "include/core", "include/nn"}},
     {"src/train", {"src/train", "src/nn", "include/core", "include/nn", "include/train"}},
