@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+struct CUstream_st;  // cudaStream_t points to one
+
 namespace gradfuse {
 
 struct CpuOptions {
@@ -22,11 +24,32 @@ std::shared_ptr<const Backend> cpu_backend(const CpuOptions& options = {});
 /// The SIMD targets that this processor can run, the fastest first: "avx512", "avx2", "neon"; "scalar" is always last.
 std::vector<std::string> cpu_targets();
 
+struct CudaOptions {
+  /// As CUDA counts devices.
+  int device = 0;
+  /// The stream in whose order everything is done; it must outlive the backend and what was made with it. Null: the
+  /// default stream. A window and its step may be captured into a graph, once one whole window was made before: each
+  /// replay does the same with the gradients, options and loss scale that are in device memory then.
+  CUstream_st* stream = nullptr;
+};
+
+/// The passes on a GPU, with the same bits. They are queued and nobody waits for them, until a result is asked for:
+/// `Optimizer::last_report`, `LossScaler::scale`, step counts, norms.
+/// @throws Error  `why_no_cuda` has a reason, or there is no such device.
+std::shared_ptr<const Backend> cuda_backend(const CudaOptions& options = {});
+
+/// Why CUDA cannot be used here: no driver, a driver too old, no GPU, built without. Empty if it can.
+std::string why_no_cuda();
+
 struct BackendInfo {
-  std::string name;    ///< "cpu"
-  std::string target;  ///< one of `cpu_targets()`
-  int threads = 0;
+  std::string name;         ///< "cpu" or "cuda"
+  std::string target;       ///< one of `cpu_targets()`, or the GPU's architecture, like "sm_90"
+  int threads = 0;          ///< of a CPU
+  std::string device = {};  ///< the GPU's name
 };
 BackendInfo describe(const Backend& backend);
+
+/// Waits until everything queued is done. @throws Error  a pass has failed.
+void synchronize(const Backend& backend);
 
 }  // namespace gradfuse

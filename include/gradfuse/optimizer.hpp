@@ -57,6 +57,9 @@ class Optimizer {
   /// @throws Error  before anything is changed: the window belongs to another set or holds no micro-batch,
   ///                `max_grad_norm` is negative or NaN, or a group's hyper-parameters are out of range.
   void step(Window& window, const StepOptions& options = {});
+  /// Writes the groups' options to the device. A step does so by itself; for one that is captured in a CUDA graph, call
+  /// this before a replay. @throws Error  as `step` of the options.
+  void publish_options();
   /// Waits until the device has made the last step, if it works on its own; not for what was queued after it.
   const StepReport& last_report() const;
 

@@ -56,10 +56,12 @@ struct SgdEntry {
 struct InEntry {
   const void* data;
   DType dtype;
+  std::uint32_t reserved = 0;  // in place of padding: tables are compared byte by byte
 };
 struct OutEntry {
   void* data;
   DType dtype;
+  std::uint32_t reserved = 0;
 };
 
 }  // namespace gradfuse::cuda

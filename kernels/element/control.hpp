@@ -41,6 +41,7 @@ GF_ELEMENT ControlBlock judge(double sum_of_squares, float loss_scale, double to
 struct AdamHyperParameters {
   double lr, beta1, beta2, eps, weight_decay;
   bool is_decoupled, amsgrad, maximize, bias_correction;
+  friend bool operator==(const AdamHyperParameters&, const AdamHyperParameters&) = default;
 };
 /// `step` counts from 1 and includes the step about to be made.
 GF_ELEMENT AdamCoefs<float> adam_coefs(const AdamHyperParameters& hyper, std::int64_t step, double grad_scale) {
@@ -60,6 +61,7 @@ GF_ELEMENT AdamCoefs<float> adam_coefs(const AdamHyperParameters& hyper, std::in
 struct SgdHyperParameters {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, maximize;
+  friend bool operator==(const SgdHyperParameters&, const SgdHyperParameters&) = default;
 };
 GF_ELEMENT SgdCoefs<float> sgd_coefs(const SgdHyperParameters& hyper, double grad_scale) {
   return {.grad_scale = static_cast<float>(hyper.maximize ? -grad_scale : grad_scale),

@@ -92,7 +92,7 @@ struct StepPass {
   Values values;
   std::span<const Tensor> tensors;
   std::span<const std::uint32_t> group_of;  // by tensor
-  std::span<const HyperParameters> groups;
+  const HyperParameters* groups;
   const ControlPass* control;  // null: the values are ready to be applied, unseen
   std::int64_t step;           // of every tensor, where there is no control pass to count
 };
@@ -118,8 +118,9 @@ class Backend {
   virtual void sgd(const SgdPass&) const = 0;
 
   virtual void zero(const WorkTable&, std::span<const TensorView> out) const = 0;
-  virtual bool scale(const WorkTable&, float factor, std::span<const ConstTensorView> in,
-                     std::span<const TensorView> out) const = 0;
+  /// Raises `found_nonfinite`, if it is not null; that waits for the device.
+  virtual void scale(const WorkTable&, float factor, std::span<const ConstTensorView> in,
+                     std::span<const TensorView> out, bool* found_nonfinite) const = 0;
   virtual void axpby(const WorkTable&, float a, std::span<const ConstTensorView> x, float b,
                      std::span<const ConstTensorView> y, std::span<const TensorView> out) const = 0;
   virtual double max_magnitude(const WorkTable&, std::span<const ConstTensorView> x) const = 0;

@@ -196,9 +196,9 @@ void CpuBackend::zero(const WorkTable& table, std::span<const TensorView> out) c
   });
 }
 
-bool CpuBackend::scale(const WorkTable& table, float factor, std::span<const ConstTensorView> in,
-                       std::span<const TensorView> out) const {
-  std::atomic<bool> found_nonfinite = false;
+void CpuBackend::scale(const WorkTable& table, float factor, std::span<const ConstTensorView> in,
+                       std::span<const TensorView> out, bool* found_nonfinite) const {
+  std::atomic<bool> found = false;
   for_each_chunk(table, table.all_chunks(), threads_, [&](const Chunk& chunk, std::size_t) {
     const ConstTensorView& from = in[chunk.tensor];
     const TensorView& to = out[chunk.tensor];
@@ -206,10 +206,10 @@ bool CpuBackend::scale(const WorkTable& table, float factor, std::span<const Con
     const cpu::Store store = in_place ? cpu::Store::kCached : store_for(table.numel(), to.dtype);
     const auto loop = loops_.scale[index_of(from.dtype)][index_of(to.dtype)];
     if (loop(factor, chunk_of(from, chunk), chunk_of(to, chunk), chunk.numel, store)) {
-      found_nonfinite.store(true, std::memory_order_relaxed);
+      found.store(true, std::memory_order_relaxed);
     }
   });
-  return found_nonfinite;
+  if (found && found_nonfinite != nullptr) *found_nonfinite = true;
 }
 
 void CpuBackend::axpby(const WorkTable& table, float a, std::span<const ConstTensorView> x, float b,

@@ -24,8 +24,8 @@ class CpuBackend final : public Backend {
   void sgd(const SgdPass&) const override;
 
   void zero(const WorkTable&, std::span<const TensorView> out) const override;
-  bool scale(const WorkTable&, float factor, std::span<const ConstTensorView> in,
-             std::span<const TensorView> out) const override;
+  void scale(const WorkTable&, float factor, std::span<const ConstTensorView> in, std::span<const TensorView> out,
+             bool* found_nonfinite) const override;
   void axpby(const WorkTable&, float a, std::span<const ConstTensorView> x, float b, std::span<const ConstTensorView> y,
              std::span<const TensorView> out) const override;
   double max_magnitude(const WorkTable&, std::span<const ConstTensorView> x) const override;

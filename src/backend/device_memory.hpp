@@ -33,6 +33,8 @@ class DeviceMemory {
   virtual void upload(void* to, const void* from, std::size_t num_bytes) const = 0;
   /// To the host; waits.
   virtual void download(void* to, const void* from, std::size_t num_bytes) const = 0;
+  /// Until all that was queued is done.
+  virtual void wait() const = 0;
   /// Why the device cannot work on what `data` points to; empty if it can, as far as is known.
   virtual const char* why_unreachable(const void* data) const = 0;
 };

@@ -31,6 +31,7 @@ class HostMemory final : public DeviceMemory {
   void copy(void* to, const void* from, std::size_t num_bytes) const override { copy_bytes(to, from, num_bytes); }
   void upload(void* to, const void* from, std::size_t num_bytes) const override { copy_bytes(to, from, num_bytes); }
   void download(void* to, const void* from, std::size_t num_bytes) const override { copy_bytes(to, from, num_bytes); }
+  void wait() const override {}
   const char* why_unreachable(const void*) const override { return ""; }
 };
 

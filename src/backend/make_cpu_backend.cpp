@@ -38,4 +38,6 @@ std::shared_ptr<const Backend> cpu_backend(const CpuOptions& options) {
 
 BackendInfo describe(const Backend& backend) { return backend.info(); }
 
+void synchronize(const Backend& backend) { backend.memory().wait(); }
+
 }  // namespace gradfuse

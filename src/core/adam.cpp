@@ -39,8 +39,10 @@ class AdamRule final : public OptimizerRule {
     }
   }
 
+  void publish(const DeviceMemory& memory) override { groups_.publish(memory); }
+
   void step(const Backend& backend, const StepInputs& inputs) override {
-    backend.adam({inputs.values, tensors_, inputs.group_of, groups_.refresh(), &inputs.control, 0});
+    backend.adam({inputs.values, tensors_, inputs.group_of, groups_.publish(backend.memory()), &inputs.control, 0});
   }
 
   std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {

@@ -12,7 +12,7 @@ namespace gradfuse {
 void check_gradient(const ParameterSet& params, std::size_t tensor, const ConstTensorView& grad) {
   const Parameter& parameter = params[tensor];
   const std::string label = tensor_label(tensor, parameter.name);
-  check_view(grad, params.backend()->device(), fmt::format("gradient of tensor {}", label));
+  check_view(grad, *params.backend(), fmt::format("gradient of tensor {}", label));
   if (grad.numel != parameter.param.numel) {
     throw Error(fmt::format("gradient of tensor {} has {} elements, the parameter {}", label, grad.numel,
                             parameter.param.numel));

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <gradfuse/error.hpp>
 
+#include "src/backend/backend.hpp"
+
 namespace gradfuse {
 namespace {
 std::string device_name(Device device) {
@@ -16,7 +18,8 @@ std::string tensor_label(std::size_t tensor, std::string_view name) {
   return name.empty() ? fmt::format("{}", tensor) : fmt::format("{} ({})", tensor, name);
 }
 
-void check_view(const ConstTensorView& view, Device device, std::string_view what) {
+void check_view(const ConstTensorView& view, const Backend& backend, std::string_view what) {
+  const Device device = backend.device();
   const std::size_t size = element_size(view.dtype);
   if (size == 0) throw Error(fmt::format("{}: dtype {} is none of DType's", what, static_cast<int>(view.dtype)));
   if (view.device != device) {
@@ -35,6 +38,10 @@ void check_view(const ConstTensorView& view, Device device, std::string_view wha
   }
   if (view.numel > (UINTPTR_MAX - address) / size) {
     throw Error(fmt::format("{}: {} elements of {} do not fit into memory", what, view.numel, dtype_name(view.dtype)));
+  }
+  if (const std::string_view reason = backend.memory().why_unreachable(view.data); !reason.empty()) {
+    throw Error(
+        fmt::format("{}: address {:#x} is said to be on {}, but {}", what, address, device_name(device), reason));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <gradfuse/parameter_set.hpp>
 #include <vector>
 
+#include "src/backend/device_array.hpp"
 #include "src/core/check_hyper.hpp"
 #include "src/core/hyper_parameters.hpp"
 
@@ -32,17 +33,23 @@ class Groups {
   void check() const {
     for (std::size_t group = 0; group < options_.size(); ++group) check_hyper(group, hyper_parameters(options_[group]));
   }
-  /// The options as they are now, for the passes; good until the next call.
-  std::span<const HyperParameters> refresh() {
-    hyper_.clear();
-    for (const Options& options : options_) hyper_.push_back(hyper_parameters(options));
-    return hyper_;
+  /// The options as they are now, where the passes read them; uploaded only if they have changed.
+  const HyperParameters* publish(const DeviceMemory& memory) {
+    now_.clear();
+    for (const Options& options : options_) now_.push_back(hyper_parameters(options));
+    if (now_ != published_) {
+      on_device_.grow(memory, now_.size());
+      memory.upload(on_device_.data(), now_.data(), now_.size() * sizeof(HyperParameters));
+      published_ = now_;
+    }
+    return on_device_.data();
   }
 
  private:
   Options defaults_;
   std::deque<Options> options_;  // references given out stay good when groups join
-  std::vector<HyperParameters> hyper_;
+  std::vector<HyperParameters> now_, published_;
+  DeviceArray<HyperParameters> on_device_;
 };
 
 }  // namespace gradfuse

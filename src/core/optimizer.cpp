@@ -110,6 +110,11 @@ void Optimizer::step(Window& window, const StepOptions& options) {
   from.reset();
 }
 
+void Optimizer::publish_options() {
+  rule_->check_groups(*state_->params);
+  rule_->publish(state_->memory());
+}
+
 const StepReport& Optimizer::last_report() const {
   State& state = *state_;
   if (state.windows > 0) complete(state.report, *static_cast<const ControlBlock*>(state.readback->wait()));

@@ -23,6 +23,8 @@ class OptimizerRule {
   virtual void check_groups(const ParameterSet& params) = 0;
   /// Gives states to the tensors that joined.
   virtual void grow(const ParameterSet& params) = 0;
+  /// Writes the groups as they are now to where the step pass reads them.
+  virtual void publish(const DeviceMemory& memory) = 0;
   /// The step pass, with the groups as they are now.
   virtual void step(const Backend& backend, const StepInputs& inputs) = 0;
   virtual std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const = 0;

@@ -33,13 +33,13 @@ std::size_t ParameterSet::add(Parameter parameter) {
   }
   const TensorView& param = parameter.param;
   const TensorView& model = parameter.model;
-  check_view(param, backend_->device(), fmt::format("parameter {}", label));
+  check_view(param, *backend_, fmt::format("parameter {}", label));
   if (param.dtype != DType::kFloat32) {
     throw Error(fmt::format("parameter {} is {}; it must be the float32 master copy (a 16-bit copy goes into `model`)",
                             label, dtype_name(param.dtype)));
   }
   if (!ConstTensorView(model).is_absent()) {
-    check_view(model, backend_->device(), fmt::format("model copy of parameter {}", label));
+    check_view(model, *backend_, fmt::format("model copy of parameter {}", label));
     if (element_size(model.dtype) != 2) {
       throw Error(fmt::format("model copy of parameter {} is {}; it must be float16 or bfloat16", label,
                               dtype_name(model.dtype)));

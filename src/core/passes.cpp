@@ -98,6 +98,20 @@ struct ReadyValues {
   std::vector<ConstTensorView> pending;
 };
 
+/// The hyper-parameters of the one group, where the pass reads them.
+template <class T>
+class Uploaded {
+ public:
+  Uploaded(const Backend& backend, const T& value) {
+    array_.grow(backend.memory(), 1);
+    array_.set(backend.memory(), 0, value);
+  }
+  const T* get() const { return array_.data(); }
+
+ private:
+  DeviceArray<T> array_;
+};
+
 void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper, std::int64_t step) {
   check_step(step);
   check_hyper(0, hyper);
@@ -116,7 +130,8 @@ void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper
   }
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
   const ReadyValues grads(lists.grad);
-  lists.param.backend().adam({grads.values(), tensors, group_of, std::span(&hyper, 1), nullptr, step});
+  const Backend& backend = lists.param.backend();
+  backend.adam({grads.values(), tensors, group_of, Uploaded(backend, hyper).get(), nullptr, step});
 }
 
 /// By tensor.
@@ -149,8 +164,7 @@ void check_not_float64(const TensorList& out) {
 void scale(const ConstTensorList& in, const TensorList& out, float factor, bool* found_nonfinite) {
   check_not_float64(out);
   check_may_write({"in", in}, {"out", out});
-  const bool found = out.backend().scale(out.table(), factor, in.views(), out.writable());
-  if (found && found_nonfinite != nullptr) *found_nonfinite = true;
+  out.backend().scale(out.table(), factor, in.views(), out.writable(), found_nonfinite);
 }
 
 void cast(const ConstTensorList& in, const TensorList& out) { scale(in, out, 1.0f); }
@@ -208,7 +222,8 @@ void sgd_step(const SgdLists& lists, const SgdOptions& options, std::int64_t ste
   }
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
   const ReadyValues grads(lists.grad);
-  lists.param.backend().sgd({grads.values(), tensors, group_of, std::span(&hyper, 1), nullptr, step});
+  const Backend& backend = lists.param.backend();
+  backend.sgd({grads.values(), tensors, group_of, Uploaded(backend, hyper).get(), nullptr, step});
 }
 
 }  // namespace gradfuse

@@ -14,7 +14,7 @@ ConstTensorList::ConstTensorList(std::vector<ConstTensorView> views, std::shared
   if (backend_ == nullptr) throw Error("the backend is null; make one with cpu_backend()");
   std::vector<std::size_t> numels;
   for (std::size_t tensor = 0; tensor < views_.size(); ++tensor) {
-    check_view(views_[tensor], backend_->device(), fmt::format("tensor {} of the list", tensor));
+    check_view(views_[tensor], *backend_, fmt::format("tensor {} of the list", tensor));
     numels.push_back(views_[tensor].numel);
   }
   table_ = backend_->make_work_table(numels);

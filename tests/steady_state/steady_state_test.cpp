@@ -32,6 +32,7 @@ class CountingMemory final : public DeviceMemory {
   void download(void* to, const void* from, std::size_t num_bytes) const override {
     inner_.download(to, from, num_bytes);
   }
+  void wait() const override { inner_.wait(); }
   const char* why_unreachable(const void* data) const override { return inner_.why_unreachable(data); }
 
  private:
@@ -57,9 +58,9 @@ class CountingBackend final : public Backend {
   void zero(const WorkTable& table, std::span<const TensorView> out) const override {
     ++counts_.other, inner_->zero(table, out);
   }
-  bool scale(const WorkTable& table, float factor, std::span<const ConstTensorView> in,
-             std::span<const TensorView> out) const override {
-    return ++counts_.other, inner_->scale(table, factor, in, out);
+  void scale(const WorkTable& table, float factor, std::span<const ConstTensorView> in, std::span<const TensorView> out,
+             bool* found_nonfinite) const override {
+    ++counts_.other, inner_->scale(table, factor, in, out, found_nonfinite);
   }
   void axpby(const WorkTable& table, float a, std::span<const ConstTensorView> x, float b,
              std::span<const ConstTensorView> y, std::span<const TensorView> out) const override {
