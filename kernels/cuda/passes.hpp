@@ -37,11 +37,13 @@ struct SumsArgs {
 /// Sums of squares of every chunk; of every tensor of at most one chunk too.
 cudaError_t stats(const Target& target, const ValueArgs& values, const SumsArgs& sums);
 /// Sums of the tensors of several chunks. Alone only where a norm is asked for; a step does it in its control kernel.
-cudaError_t fold_sums(const Target& target, const WorkList& work, const SumsArgs& sums);
+/// `scratch`: `fold_scratch_size(work)` values.
+cudaError_t fold_sums(const Target& target, const WorkList& work, const SumsArgs& sums, double* scratch);
+std::size_t fold_scratch_size(const WorkList& work);
 
 struct ControlArgs {
   SumsArgs sums;
-  double* scratch;                 // for canonical sums: `control_scratch_size` values
+  double* scratch;                 // `fold_scratch_size` values
   std::uint32_t* first_nonfinite;  // cleared
   std::uint32_t last_micro_batch;
   double total_count, max_norm;
@@ -51,8 +53,6 @@ struct ControlArgs {
   std::int64_t* step_counts;       // by tensor; advanced where there is a value, if the step is to be applied
   element::ControlBlock* control;  // result
 };
-/// Values of FP64 that the control kernel needs to sum up `work`.
-std::size_t control_scratch_size(const WorkList& work);
 
 struct AdamArgs {
   ValueArgs values;
@@ -70,9 +70,9 @@ struct SgdArgs {
 /// One launch: sums folded, verdict, step counts, loss scale, the coefficients of every tensor.
 cudaError_t control(const Target& target, const AdamArgs& step, const ControlArgs& args);
 cudaError_t control(const Target& target, const SgdArgs& step, const ControlArgs& args);
-/// The coefficients alone: for gradients that are ready to be applied as step `step` of every tensor.
-cudaError_t prepare(const Target& target, const AdamArgs& step_args, std::int64_t step);
-cudaError_t prepare(const Target& target, const SgdArgs& step_args, std::int64_t step);
+/// The coefficients alone: for gradients that are ready to be applied as step `count` of every tensor.
+cudaError_t prepare(const Target& target, const AdamArgs& step, std::int64_t count);
+cudaError_t prepare(const Target& target, const SgdArgs& step, std::int64_t count);
 /// The update and the model copy. `verdict` null: it is to be applied; else the kernel obeys it.
 cudaError_t adam(const Target& target, const AdamArgs& args, const element::ControlBlock* verdict);
 cudaError_t sgd(const Target& target, const SgdArgs& args, const element::ControlBlock* verdict);

@@ -107,16 +107,21 @@ void CudaBackend::stats(const StatsPass& pass) const {
 
 void CudaBackend::fold_sums(const WorkTable& table, const Sums& sums) const {
   const PassScope scope("fold_sums", memory_.device());
-  check_cuda(cuda::fold_sums(target(), on_device(table).on_device(), {sums.by_chunk, sums.by_tensor}),
-             "launching the folding of sums");
+  check_cuda(
+      cuda::fold_sums(target(), on_device(table).on_device(), {sums.by_chunk, sums.by_tensor}, fold_scratch(table)),
+      "launching the folding of sums");
+}
+
+double* CudaBackend::fold_scratch(const WorkTable& table) const {
+  const CudaWorkTable& work = on_device(table);
+  DeviceArray<double>& scratch = work.scratch().sums;
+  scratch.grow(memory_, cuda::fold_scratch_size(work.on_device()));
+  return scratch.data();
 }
 
 cuda::ControlArgs CudaBackend::control_args(const WorkTable& table, const ControlPass& pass) const {
-  const CudaWorkTable& work = on_device(table);
-  DeviceArray<double>& scratch = work.scratch().sums;
-  scratch.grow(memory_, cuda::control_scratch_size(work.on_device()));
   return {.sums = {pass.sums.by_chunk, pass.sums.by_tensor},
-          .scratch = scratch.data(),
+          .scratch = fold_scratch(table),
           .first_nonfinite = pass.first_nonfinite,
           .last_micro_batch = pass.last_micro_batch,
           .total_count = pass.total_count,

@@ -31,6 +31,7 @@ class CudaBackend final : public Backend {
  private:
   cuda::Target target() const noexcept { return {memory_.stream(), num_sms_}; }
   cuda::ValueArgs value_args(const Values& values, std::span<const std::uint8_t> is_claimed) const;
+  double* fold_scratch(const WorkTable& table) const;
   cuda::ControlArgs control_args(const WorkTable& table, const ControlPass& pass) const;
   template <class Args, class Pass>
   void control_and_step(const Args& args, const Pass& pass,

@@ -1,0 +1,36 @@
+#pragma once
+// What every kernel source includes first: CUDA itself, or on a machine without a GPU the emulation that the tests
+// bring. Kernels keep to what both have: shared memory by these macros, global memory by these functions.
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+
+#define GF_SHARED(name, ...) __shared__ __VA_ARGS__ name
+#define GF_SHARED_ARRAY(name, size, ...) __shared__ __VA_ARGS__ name[size]
+/// Before a loop over a thread's slots: its arrays must end up in registers.
+#define GF_UNROLL _Pragma("unroll")
+
+namespace gradfuse::cuda {
+
+// That pointers are to global memory is known here and not to the compiler, when they come from a table.
+template <class T>
+__device__ inline T load(const T* from) {
+  __builtin_assume(__isGlobal(from));
+  return *from;
+}
+/// For data that nobody reads again soon: it is the first to leave the caches.
+template <class T>
+__device__ inline T load_streaming(const T* from) {
+  return __ldcs(from);
+}
+template <class T>
+__device__ inline void store(T* to, const T& value) {
+  __builtin_assume(__isGlobal(to));
+  *to = value;
+}
+
+}  // namespace gradfuse::cuda
+#else
+#include <simt/device_code.hpp>
+
+#define GF_UNROLL
+#endif
