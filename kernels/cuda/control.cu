@@ -112,19 +112,20 @@ template <class StepArgs>
 __global__ void __launch_bounds__(kControlSize) control_kernel(StepArgs step, ControlArgs args) {
   using FindFirst = cub::BlockReduce<unsigned long long, kControlSize>;
   GF_SHARED(find_first, typename FindFirst::TempStorage);
-  GF_SHARED(verdict, element::ControlBlock);
+  GF_SHARED(shared_verdict, element::ControlBlock);
   const WorkList& work = step.values.work;
 
   fold_tensors(work, args.sums, args.scratch);
   const double sum = fold_by_block(args.sums.by_tensor, work.num_tensors, args.scratch);
   if (threadIdx.x == 0) {
     const float loss_scale = args.loss_scale == nullptr ? 1.0f : load(&args.loss_scale->scale);
-    verdict = element::judge(sum, loss_scale, args.total_count, args.max_norm);
+    shared_verdict.set(element::judge(sum, loss_scale, args.total_count, args.max_norm));
   }
   __syncthreads();
 
+  element::ControlBlock verdict = shared_verdict.get();
   if (verdict.outcome == StepOutcome::kNonFinite) {
-    const unsigned long long first = FindFirst(find_first).Reduce(find_nonfinite(step.values, args), Smaller{});
+    const unsigned long long first = FindFirst(find_first.storage()).Reduce(find_nonfinite(step.values, args), Smaller{});
     if (threadIdx.x == 0 && first != ~0ull) {
       const auto tensor = static_cast<std::uint32_t>(first);
       // What a producer wrote by itself nobody looked at in between.

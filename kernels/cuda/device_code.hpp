@@ -4,12 +4,28 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 
-#define GF_SHARED(name, ...) __shared__ __VA_ARGS__ name
-#define GF_SHARED_ARRAY(name, size, ...) __shared__ __VA_ARGS__ name[size]
+#include <type_traits>
+
+#define GF_SHARED(name, ...)                 \
+  __shared__ __VA_ARGS__ name##_in_shared;   \
+  ::gradfuse::cuda::Shared<__VA_ARGS__> name(name##_in_shared)
 /// Before a loop over a thread's slots: its arrays must end up in registers.
 #define GF_UNROLL _Pragma("unroll")
 
 namespace gradfuse::cuda {
+
+/// A variable in shared memory.
+template <class T>
+class Shared {
+ public:
+  __device__ explicit Shared(T& storage) : storage_(storage) {}
+  __device__ T get() const { return storage_; }
+  __device__ void set(const T& value) { storage_ = value; }
+  __device__ T& storage() { return storage_; }
+
+ private:
+  T& storage_;
+};
 
 // That pointers are to global memory is known here and not to the compiler, when they come from a table.
 template <class T>
@@ -23,7 +39,7 @@ __device__ inline T load_streaming(const T* from) {
   return __ldcs(from);
 }
 template <class T>
-__device__ inline void store(T* to, const T& value) {
+__device__ inline void store(T* to, const std::type_identity_t<T>& value) {
   __builtin_assume(__isGlobal(to));
   *to = value;
 }

@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kBlockSize)
       });
     });
   });
-  const std::uint32_t of_block = FindLargest(find_largest).Reduce(largest, Larger{});
+  const std::uint32_t of_block = FindLargest(find_largest.storage()).Reduce(largest, Larger{});
   if (threadIdx.x == 0) atomicMax(bits, of_block);
 }
 

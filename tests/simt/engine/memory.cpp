@@ -1,0 +1,139 @@
+#include "engine/memory.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <simt/fault.hpp>
+#include <string>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SIMT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SIMT_ASAN 1
+#endif
+#endif
+#if defined(SIMT_ASAN)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace simt {
+namespace {
+
+constexpr std::size_t kGuard = 512, kAlignment = 512;  // cudaMalloc's is 256
+
+std::map<const std::byte*, std::unique_ptr<Allocation>> allocations;  // by beginning
+Allocation* last_found = nullptr;
+
+void close(const std::byte* begin, std::size_t num_bytes) {
+#if defined(SIMT_ASAN)
+  __asan_poison_memory_region(begin, num_bytes);
+#else
+  (void)begin, (void)num_bytes;
+#endif
+}
+void open(const std::byte* begin, std::size_t num_bytes) {
+#if defined(SIMT_ASAN)
+  __asan_unpoison_memory_region(begin, num_bytes);
+#else
+  (void)begin, (void)num_bytes;
+#endif
+}
+
+/// Where a copy may read or write: memory of a device is opened for as long as it takes.
+class Opened {
+ public:
+  Opened(const void* address, std::size_t num_bytes, const char* what)
+      : begin_(static_cast<const std::byte*>(address)) {
+    allocation_ = find_allocation(address);
+    if (allocation_ == nullptr) return;  // pageable host memory, which AddressSanitizer looks after
+    if (begin_ + num_bytes > allocation_->data + allocation_->num_bytes) {
+      throw Fault(FaultKind::kOutOfBounds, std::string(what) + " of " + std::to_string(num_bytes) +
+                                               " bytes goes past the end of an allocation of " +
+                                               std::to_string(allocation_->num_bytes));
+    }
+    num_bytes_ = num_bytes;
+    if (allocation_->kind == MemoryKind::kDevice) open(begin_, num_bytes_);
+  }
+  ~Opened() {
+    if (allocation_ != nullptr && allocation_->kind == MemoryKind::kDevice) close(begin_, num_bytes_);
+  }
+  Allocation* allocation() const { return allocation_; }
+  std::size_t offset() const { return static_cast<std::size_t>(begin_ - allocation_->data); }
+
+ private:
+  const std::byte* begin_;
+  Allocation* allocation_;
+  std::size_t num_bytes_ = 0;
+};
+
+}  // namespace
+
+Allocation* allocate(MemoryKind kind, int device, std::size_t num_bytes) {
+  auto allocation = std::make_unique<Allocation>();
+  const std::size_t total = num_bytes + 2 * kGuard + kAlignment;
+  allocation->storage = std::make_unique<std::byte[]>(total);
+  std::fill_n(allocation->storage.get(), total, std::byte{0xFF});
+  const auto address = reinterpret_cast<std::uintptr_t>(allocation->storage.get()) + kGuard;
+  allocation->data = allocation->storage.get() + kGuard + (kAlignment - address % kAlignment) % kAlignment;
+  allocation->num_bytes = num_bytes;
+  allocation->kind = kind;
+  allocation->device = device;
+  if (kind == MemoryKind::kDevice) allocation->is_initialized.resize(num_bytes);
+  close(allocation->storage.get(), total);
+  if (kind != MemoryKind::kDevice) open(allocation->data, num_bytes);
+  Allocation* result = allocation.get();
+  allocations.emplace(result->data, std::move(allocation));
+  return result;
+}
+
+void release(Allocation* allocation) {
+  open(allocation->storage.get(), allocation->num_bytes + 2 * kGuard + kAlignment);
+  if (last_found == allocation) last_found = nullptr;
+  allocations.erase(allocation->data);
+}
+
+Allocation* find_allocation(const void* address) {
+  const auto* byte = static_cast<const std::byte*>(address);
+  const auto holds = [byte](const Allocation& a) { return byte >= a.data && byte <= a.data + a.num_bytes; };
+  if (last_found != nullptr && holds(*last_found)) return last_found;
+  const auto after = allocations.upper_bound(byte);
+  if (after == allocations.begin()) return nullptr;
+  Allocation* before = std::prev(after)->second.get();
+  if (!holds(*before)) return nullptr;
+  return last_found = before;
+}
+
+std::size_t num_allocations() { return allocations.size(); }
+
+std::size_t bytes_on_device(int device) {
+  std::size_t sum = 0;
+  for (const auto& [data, allocation] : allocations) {
+    if (allocation->kind != MemoryKind::kPinned && allocation->device == device) sum += allocation->num_bytes;
+  }
+  return sum;
+}
+
+void copy_bytes(void* to, const void* from, std::size_t num_bytes) {
+  if (num_bytes == 0) return;
+  const Opened source(from, num_bytes, "a copy's source"), destination(to, num_bytes, "a copy's destination");
+  std::copy_n(static_cast<const std::byte*>(from), num_bytes, static_cast<std::byte*>(to));
+  if (destination.allocation() == nullptr || destination.allocation()->is_initialized.empty()) return;
+  std::vector<bool>& to_known = destination.allocation()->is_initialized;
+  const bool from_fresh = source.allocation() != nullptr && !source.allocation()->is_initialized.empty();
+  for (std::size_t i = 0; i < num_bytes; ++i) {
+    to_known[destination.offset() + i] = !from_fresh || source.allocation()->is_initialized[source.offset() + i];
+  }
+}
+
+void fill_bytes(void* to, int value, std::size_t num_bytes) {
+  if (num_bytes == 0) return;
+  const Opened destination(to, num_bytes, "a fill's destination");
+  std::fill_n(static_cast<std::byte*>(to), num_bytes, static_cast<std::byte>(value));
+  if (destination.allocation() == nullptr || destination.allocation()->is_initialized.empty()) return;
+  const auto begin =
+      destination.allocation()->is_initialized.begin() + static_cast<std::ptrdiff_t>(destination.offset());
+  std::fill_n(begin, num_bytes, true);
+}
+
+}  // namespace simt
