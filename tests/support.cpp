@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -67,23 +68,24 @@ float normal(Random& random) {
 }
 
 HostTensor::HostTensor(DType dtype, std::size_t numel, std::size_t misalignment)
-    : storage_(64 + 2 * kGuard + (numel + misalignment) * element_size(dtype), kGuardByte),
+    : memory_(64 + 2 * kGuard + (numel + misalignment) * element_size(dtype)),
       dtype_(dtype),
       numel_(numel),
       misalignment_(misalignment) {
-  std::memset(data(), 0, numel * element_size(dtype));
+  std::fill_n(memory_.data(), memory_.num_bytes(), kGuardByte);
+  std::memset(begin(), 0, numel * element_size(dtype));
 }
 HostTensor& HostTensor::operator=(const HostTensor& other) {
   if (this == &other) return *this;
+  if (other.memory_.data() == nullptr) return *this = HostTensor();
   HostTensor copy(other.dtype_, other.numel_, other.misalignment_);
   std::memcpy(copy.data(), other.data(), other.numel_ * element_size(other.dtype_));
-  *this = std::move(copy);
-  return *this;
+  return *this = std::move(copy);
 }
-std::byte* HostTensor::data() const {
-  const std::size_t past = (reinterpret_cast<std::uintptr_t>(storage_.data()) + kGuard) % 64;
-  const std::size_t begin = kGuard + (past == 0 ? 0 : 64 - past) + misalignment_ * element_size(dtype_);
-  return const_cast<std::byte*>(storage_.data()) + begin;  // a view is of what its tensor holds, as a span would be
+std::byte* HostTensor::begin() const {
+  if (memory_.data() == nullptr) return nullptr;
+  const std::size_t past = (reinterpret_cast<std::uintptr_t>(memory_.data()) + kGuard) % 64;
+  return memory_.data() + kGuard + (past == 0 ? 0 : 64 - past) + misalignment_ * element_size(dtype_);
 }
 std::uint64_t HostTensor::bits(std::size_t i) const {
   std::uint64_t bits = 0;
@@ -116,7 +118,7 @@ void HostTensor::fill(double value) {
 bool HostTensor::guards_are_intact() const {
   const std::byte* begin = data();
   const std::byte* end = begin + numel_ * element_size(dtype_);
-  for (const std::byte* at = storage_.data(); at != storage_.data() + storage_.size(); ++at) {
+  for (const std::byte* at = memory_.data(); at != memory_.data() + memory_.num_bytes(); ++at) {
     if ((at < begin || at >= end) && *at != kGuardByte) return false;
   }
   return true;
@@ -155,12 +157,21 @@ testing::AssertionResult same_bits(const HostTensor& got, const HostTensor& expe
 std::ostream& operator<<(std::ostream& out, const Machine& machine) {
   return out << machine.target << " with " << machine.threads << " threads";
 }
+std::shared_ptr<const Backend> Machine::backend() const {
+  return device.kind == Device::Kind::kCuda ? cuda_backend({.device = device.index, .stream = nullptr})
+                                            : cpu_backend({.threads = threads, .target = target});
+}
+std::string Machine::why_missing() const { return device.kind == Device::Kind::kCuda ? why_no_cuda() : ""; }
 std::vector<Machine> all_machines() {
+#if GRADFUSE_TEST_CUDA
+  return {{"cuda", 1, {Device::Kind::kCuda, 0}}};
+#else
   std::vector<Machine> machines;
   for (const std::string& target : cpu_targets()) {
     for (const int threads : {1, 2, 7}) machines.push_back({target, threads});
   }
   return machines;
+#endif
 }
 std::string machine_name(const testing::TestParamInfo<Machine>& info) {
   return fmt::format("{}_{}threads", info.param.target, info.param.threads);

@@ -1,5 +1,5 @@
 #pragma once
-// What several tests share: tensors of random bits in host memory, comparing bits, every target and thread count.
+// What several tests share: tensors of random bits, comparing bits, every target and thread count.
 #include <gtest/gtest.h>
 #include <gradfuse/backend.hpp>
 #include <gradfuse/tensor_view.hpp>
@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/device_memory.hpp"
+
 namespace gradfuse::test {
 
 using Random = std::mt19937_64;
@@ -21,8 +23,9 @@ std::int64_t uniform(Random& random, std::int64_t low, std::int64_t high);
 /// About normally distributed.
 float normal(Random& random);
 
-/// `numel` elements of `dtype`, `misalignment` elements off a 64-byte boundary, with guard elements on both sides that
-/// `check_guards` finds overwritten.
+/// `numel` elements of `dtype` on the device of the tests, `misalignment` elements off a 64-byte boundary, with guard
+/// elements on both sides that `guards_are_intact` finds overwritten. The host may look at them at any time: that waits
+/// for the device.
 class HostTensor {
  public:
   HostTensor() = default;
@@ -34,8 +37,11 @@ class HostTensor {
 
   std::size_t numel() const { return numel_; }
   DType dtype() const { return dtype_; }
-  TensorView view() const { return {data(), numel_, dtype_, Device::kCpu}; }
-  std::byte* data() const;
+  TensorView view() const { return {begin(), numel_, dtype_, memory_.device()}; }
+  std::byte* data() const {
+    wait_for(memory_.device());
+    return begin();
+  }
 
   double get(std::size_t i) const;        ///< exact
   void set(std::size_t i, double value);  ///< rounded to nearest even, by this file's own arithmetic
@@ -46,7 +52,9 @@ class HostTensor {
   bool guards_are_intact() const;
 
  private:
-  std::vector<std::byte> storage_;
+  std::byte* begin() const;
+
+  SharedMemory memory_;
   DType dtype_ = DType::kFloat32;
   std::size_t numel_ = 0, misalignment_ = 0;
 };
@@ -58,11 +66,15 @@ HostTensor random_tensor(Random& random, DType dtype, std::size_t numel, std::si
 /// Equal bits, any NaN being equal to any NaN. The failure names the first element that differs, in hex.
 testing::AssertionResult same_bits(const HostTensor& got, const HostTensor& expected);
 
-/// What the suites run on: every SIMD target of this machine, with 1, 2 and 7 threads.
+/// What the suites run on: every SIMD target of this machine, with 1, 2 and 7 threads; or a GPU, in the programs that
+/// are built for one.
 struct Machine {
   std::string target;
   int threads = 1;
-  std::shared_ptr<const Backend> backend() const { return cpu_backend({.threads = threads, .target = target}); }
+  Device device = Device::kCpu;
+  std::shared_ptr<const Backend> backend() const;
+  /// Why its tests are skipped; empty if it is there.
+  std::string why_missing() const;
   friend std::ostream& operator<<(std::ostream& out, const Machine& machine);
 };
 std::vector<Machine> all_machines();

@@ -9,6 +9,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "src/cli/backend_flags.hpp"
+#include "src/cli/exit_codes.hpp"
 #include "src/workload/suite.hpp"
 
 namespace gradfuse::cli {
@@ -21,8 +23,7 @@ using workload::SuiteResult;
 using workload::WindowResult;
 
 struct BenchOptions {
-  int threads = 0;
-  std::string target;
+  BackendFlags backend;
   double seconds = 30.0;
   std::string json_path;
 };
@@ -166,11 +167,14 @@ void write_json(const std::string& path, const nlohmann::json& json) {
   if (!file) throw Error(fmt::format("cannot write the results to \"{}\"; is the disk full?", path));
 }
 
+void check_seconds(double seconds) {
+  if (seconds > 0.0 && seconds <= 3600.0) return;
+  throw Error(fmt::format("--seconds is {}; give a number above 0, up to 3600", seconds));
+}
+
 void run_bench(const BenchOptions& options) {
-  if (!(options.seconds > 0.0 && options.seconds <= 3600.0)) {
-    throw Error(fmt::format("--seconds is {}; give a number above 0, up to 3600", options.seconds));
-  }
-  const auto backend = cpu_backend({.threads = options.threads, .target = options.target});
+  check_command_line([&] { check_seconds(options.seconds); });
+  const auto backend = check_command_line([&] { return backend_of(options.backend); });
   const BackendInfo info = describe(*backend);
   check_json_path(options.json_path);
   BandwidthMeter meter(info.threads);
@@ -189,10 +193,14 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "bench", "Time fused windows against unfused ones, beside the memory bandwidth of this machine (under a minute)");
   const auto options = std::make_shared<BenchOptions>();
-  command->add_option("--threads", options->threads, "Threads; 0: all processors")->capture_default_str();
-  command->add_option("--target", options->target, "SIMD target, as `gradfuse info` lists them; default: the fastest");
-  command->add_option("--seconds", options->seconds, "Time to measure for")->capture_default_str();
-  command->add_option("--json", options->json_path, "Write the figures to this file, too");
+  add_backend_flags(*command, options->backend);
+  command->add_option("--seconds", options->seconds, "Time to measure for; up to 3600")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->group("Run");
+  command->add_option("--json", options->json_path, "Write the figures to this file, too")
+      ->type_name("FILE")
+      ->group("Run");
   command->callback([options] { run_bench(*options); });
 }
 

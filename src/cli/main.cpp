@@ -4,6 +4,7 @@
 #include <gradfuse/error.hpp>
 
 #include "src/cli/bench_command.hpp"
+#include "src/cli/exit_codes.hpp"
 #include "src/cli/help_format.hpp"
 #include "src/cli/info_command.hpp"
 #include "src/cli/train_command.hpp"
@@ -18,6 +19,12 @@
 
 namespace gradfuse::cli {
 namespace {
+
+constexpr const char* kFooter = R"(Start with: gradfuse train mlp
+More about a command: gradfuse train mlp --help
+
+Exit codes: 0 success; 1 failure (a file, memory, training that diverges, a
+comparison that fails); 2 the command line is wrong.)";
 
 /// CLI11's message, and the help that belongs to the command that was meant.
 std::string explain(const CLI::App* app, const CLI::Error& error) {
@@ -41,15 +48,17 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormat>());
   app.require_subcommand(1);
   app.failure_message(explain);
-  app.footer("Start with: gradfuse train mlp\nMore about a command: gradfuse train mlp --help");
+  app.footer(kFooter);
   add_train_command(app);
   add_bench_command(app);
   add_info_command(app);
   int exit_code = 0;
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& failure) {
+    exit_code = failure.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    exit_code = app.exit(error);  // prints help and version too
+    exit_code = app.exit(error) == 0 ? 0 : kExitBadCommandLine;  // prints help and version too, as errors of code 0
   }
   flush_stdout();
   return exit_code;
@@ -66,5 +75,5 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::fputs((std::string("gradfuse: error: ") + error.what() + "\n").c_str(), stderr);
   }
-  return 1;
+  return gradfuse::cli::kExitFailure;
 }

@@ -4,6 +4,7 @@
 #include <gradfuse/train/compare_large_batch.hpp>
 #include <gradfuse/train/train_log.hpp>
 
+#include "src/cli/exit_codes.hpp"
 #include "src/cli/train_progress.hpp"
 
 #include <cstdio>
@@ -34,7 +35,7 @@ void print_difference(const train::LargeBatchDifference& difference, std::size_t
 
 void run_training(const TrainFlags& flags, const train::MlpTrainOptions& options, const nn::DigitsSplit& digits) {
   const std::size_t num_rows = digits.train.num_rows();
-  train::check_options(options, digits);  // before the log is created
+  check_command_line([&] { train::check_options(options, digits); });  // before the log is created
   std::optional<train::TrainLog> log;
   if (!flags.log.empty()) log.emplace(flags.log);
   if (!flags.is_quiet) print_heading(flags, options, num_rows);

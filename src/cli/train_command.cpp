@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include "src/cli/data_file.hpp"
+#include "src/cli/exit_codes.hpp"
 #include "src/cli/run_training.hpp"
 #include "src/cli/train_flags.hpp"
 
@@ -36,15 +37,15 @@ void refuse_to_overwrite(const std::filesystem::path& data, const std::filesyste
 }
 
 void run(const TrainFlags& flags) {
-  const train::MlpTrainOptions options = options_of(flags);
+  const train::MlpTrainOptions options = check_command_line([&] { return options_of(flags); });
   const std::filesystem::path data = flags.data.empty() ? default_data_file() : std::filesystem::path(flags.data);
-  refuse_to_overwrite(data, flags.log);
+  check_command_line([&] { refuse_to_overwrite(data, flags.log); });
   // One split for all seeds, so that their test accuracies compare.
   const nn::DigitsSplit digits = nn::split_digits(nn::load_digits(data), 0);
   // oneDNN takes OpenMP's number. That is the program's to set, never the library's.
   omp_set_num_threads(describe(*options.backend).threads);
   if (flags.is_comparison) {
-    if (!run_comparison(flags, options, digits)) throw CLI::RuntimeError(1);
+    if (!run_comparison(flags, options, digits)) throw CLI::RuntimeError(kExitFailure);
   } else {
     run_training(flags, options, digits);
   }

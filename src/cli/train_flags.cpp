@@ -1,11 +1,10 @@
 #include "src/cli/train_flags.hpp"
 
+#include "src/cli/choices.hpp"
+
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
-#include <string_view>
-#include <vector>
 
 namespace gradfuse::cli {
 namespace {
@@ -44,9 +43,6 @@ CLI::Option* add(CLI::App& command, const char* name, const char* type, std::opt
                  const std::string& description) {
   return command.add_option(name, value, description)->type_name(type)->default_str(usual);
 }
-
-/// The type's name in the help lists the choices already.
-CLI::Validator one_of(const std::vector<std::string>& choices) { return CLI::IsMember(choices).description(""); }
 
 void add_batch_flags(CLI::App& command, TrainFlags& flags) {
   const auto batches = [](CLI::Option* option) { return option->group("Batches"); };
@@ -97,11 +93,7 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
 
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
   const auto run = [](CLI::Option* option) { return option->group("Run"); };
-  run(add(command, "--threads", "N", flags.threads, "0: as many as OpenMP would use"));
-  const std::vector<std::string> targets = cpu_targets();
-  run(command.add_option("--target", flags.target, "SIMD target of the passes; the fastest unless given"))
-      ->type_name(fmt::format("{}", fmt::join(targets, "|")))
-      ->check(one_of(targets));
+  add_backend_flags(command, flags.backend);
   run(command.add_option("--data", flags.data,
                          "Digits as CSV, 64 pixels and a label a line; unless given, those that "
                          "came with the program"))

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "src/cli/backend_flags.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,8 +29,7 @@ struct TrainFlags {
   std::optional<std::string> loss_scale;
   bool is_unfused = false;
   std::uint64_t seed = 0;
-  int threads = 0;
-  std::string target;
+  BackendFlags backend;
   std::string data;
   std::string log;
   bool is_quiet = false;

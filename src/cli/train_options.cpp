@@ -58,7 +58,7 @@ train::MlpTrainOptions options_of(const TrainFlags& flags) {
           .max_grad_norm = flags.max_grad_norm == 0.0 ? std::nullopt : std::optional(flags.max_grad_norm),
           .loss_scaler = loss_scaler_of(flags, precision),
           .is_unfused = flags.is_unfused,
-          .backend = cpu_backend({.threads = flags.threads, .target = flags.target})};
+          .backend = backend_of(flags.backend)};
 }
 
 std::string describe_settings(const TrainFlags& flags, const train::MlpTrainOptions& options, std::size_t num_rows) {

@@ -107,7 +107,8 @@ LabelledRows load_digits(const std::filesystem::path& path) {
     }
     digits.labels.push_back(static_cast<std::int32_t>(row[kDigitsInputs]));
   }
-  if (file.bad()) place.fail("reading failed after this line");
+  if (file.bad()) throw Error(fmt::format("{}: reading failed after {} lines", path.string(), place.line));
+  if (place.line == 0) throw Error(fmt::format("{}: the file is empty; expected the digits as CSV", path.string()));
   if (digits.num_rows() < kMinRows) {
     place.fail(fmt::format("the file ends after {} rows; expected {} or more", digits.num_rows(), kMinRows));
   }

@@ -6,8 +6,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <cstdint>
-
 HWY_BEFORE_NAMESPACE();
 namespace gradfuse::workload {
 namespace HWY_NAMESPACE {
@@ -17,11 +15,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 
 // As far ahead as the passes of kernels/cpu look; a bound without it would be lower than what they reach.
-HWY_INLINE void prefetch_ahead(const float* at) {
-  // An address rather than a pointer: near the end it lies outside the array.
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(at) + 1024 * sizeof(float);
-  hwy::Prefetch(reinterpret_cast<const float*>(address));  // NOLINT(performance-no-int-to-ptr)
-}
+HWY_INLINE void prefetch_ahead(const float* at) { hwy::Prefetch(reinterpret_cast<const char*>(at) + 4096); }
 
 template <Store kStore>
 HWY_INLINE void put(hn::Vec<D> value, float* to) {

@@ -89,10 +89,4 @@ Result run_in_terminal(const std::vector<std::string>& arguments, const char* te
   return result;
 }
 
-void ProgramTest::SetUp() {
-  std::string name = testing::TempDir() + "gradfuse_cli_XXXXXX";
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  folder_ = name;
-}
-
 }  // namespace gradfuse::cli

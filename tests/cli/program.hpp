@@ -1,8 +1,9 @@
 #pragma once
 // Runs the built program as a user would, and a folder for its files.
+#include "tests/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,7 @@ Result run_in_terminal(const std::vector<std::string>& arguments, const char* te
 /// Each test has a folder of its own, gone afterwards.
 class ProgramTest : public testing::Test {
  protected:
-  void SetUp() override;
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
 
 }  // namespace gradfuse::cli

@@ -63,12 +63,12 @@ TEST_P(ResumeOn, FromStatesStepCountsAndScalerGivesTheSameBits) {
 
       TrainingRun after(backend, make, before.set.param);
       for (std::size_t t = 0; t < masters.size(); ++t) {
-        std::memcpy(after.set.model[t].data(), before.set.model[t].data(), before.set.model[t].view().num_bytes());
+        copy_tensor(after.set.model[t].view(), before.set.model[t].view());
         const auto saved = before.optimizer->state(t), loaded = after.optimizer->state(t);
         ASSERT_EQ(saved.size(), loaded.size());
         for (std::size_t s = 0; s < saved.size(); ++s) {
           ASSERT_EQ(saved[s].name, loaded[s].name);
-          std::memcpy(loaded[s].view.data, saved[s].view.data, saved[s].view.num_bytes());
+          copy_tensor(loaded[s].view, saved[s].view);
         }
         after.optimizer->set_step_count(t, before.optimizer->step_count(t));
       }
@@ -98,7 +98,7 @@ TEST_P(ResumeOn, InTheMiddleOfAWindowFromTheAccumulator) {
   for (int b = 0; b < 2; ++b) saved.add(std::vector<ConstTensorView>{grads[b].view()}, {.weight = 2.0});
   // What was saved is written back as a producer's result; the counts of the saved micro-batches come with it.
   const AccumulatorSlot slot = loaded.claim(0);
-  std::memcpy(slot.view.data, saved.accumulator(0).data, slot.view.num_bytes());
+  copy_tensor(slot.view, saved.accumulator(0));
   loaded.add(std::vector<Gradient>{}, {.count = saved.total_count()});
   loaded.add(std::vector<ConstTensorView>{grads[2].view()}, {.weight = 2.0, .is_last = true});
   through.optimizer->step(full);

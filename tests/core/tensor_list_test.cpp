@@ -80,19 +80,19 @@ TEST_P(TensorListOn, AStepReachesEveryTensorOfASetThatEndsInEmptyOnes) {
 
 TEST_P(TensorListOn, ThousandsOfScalarsAreEachScaledAndSummed) {
   for (const std::size_t num_tensors : {8193, 21000}) {
-    std::vector<float> in(num_tensors), out(num_tensors);
+    HostTensor in(DType::kFloat32, num_tensors), out(DType::kFloat32, num_tensors);
     std::vector<ConstTensorView> from;
     std::vector<TensorView> to;
     double sum = 0.0;
     for (std::size_t t = 0; t < num_tensors; ++t) {
-      in[t] = static_cast<float>(t % 97);
-      sum += double{in[t]} * in[t];  // integers: exact in any order
-      from.push_back({&in[t], 1, DType::kFloat32});
-      to.push_back({&out[t], 1, DType::kFloat32});
+      in.set(t, static_cast<double>(t % 97));
+      sum += in.get(t) * in.get(t);  // integers: exact in any order
+      from.push_back(part_of(in.view(), t, 1));
+      to.push_back(part_of(out.view(), t, 1));
     }
     const ConstTensorList list(from, backend);
     scale(list, TensorList(to, backend), 2.0f);
-    for (std::size_t t = 0; t < num_tensors; ++t) ASSERT_EQ(out[t], 2.0f * in[t]) << t;
+    for (std::size_t t = 0; t < num_tensors; ++t) ASSERT_EQ(out.get(t), 2.0 * in.get(t)) << t;
     EXPECT_EQ(l2_norm(list), std::sqrt(sum));
     EXPECT_EQ(inf_norm(list), 96.0);
   }
@@ -100,13 +100,15 @@ TEST_P(TensorListOn, ThousandsOfScalarsAreEachScaledAndSummed) {
 
 TEST_P(TensorListOn, ThousandsOfScalarsAreEachStepped) {
   for (const std::size_t num_tensors : {8193, 21000}) {
-    std::vector<float> param(num_tensors, 1.0f), grad(num_tensors);
+    HostTensor param(DType::kFloat32, num_tensors), grad(DType::kFloat32, num_tensors);
+    param.fill(1.0);
     ParameterSet params(backend);
     std::vector<ConstTensorView> grads;
     for (std::size_t t = 0; t < num_tensors; ++t) {
-      grad[t] = static_cast<float>(t);
-      params.add({.name = fmt::format("scalar{}", t), .param = {&param[t], 1}, .model = {}, .group = t % 3});
-      grads.push_back({&grad[t], 1, DType::kFloat32});
+      grad.set(t, static_cast<double>(t));
+      params.add(
+          {.name = fmt::format("scalar{}", t), .param = part_of(param.view(), t, 1), .model = {}, .group = t % 3});
+      grads.push_back(part_of(grad.view(), t, 1));
     }
     Window window(params, {.steps = 2, .fixed_total = 1.0});
     Sgd optimizer(params, {.lr = 1.0});
@@ -115,8 +117,8 @@ TEST_P(TensorListOn, ThousandsOfScalarsAreEachStepped) {
     window.add(grads);
     window.add(grads);
     optimizer.step(window);
-    const float lr[] = {1.0f, 2.0f, 4.0f};
-    for (std::size_t t = 0; t < num_tensors; ++t) ASSERT_EQ(param[t], 1.0f - lr[t % 3] * 2.0f * grad[t]) << t;
+    const double lr[] = {1.0, 2.0, 4.0};
+    for (std::size_t t = 0; t < num_tensors; ++t) ASSERT_EQ(param.get(t), 1.0 - lr[t % 3] * 2.0 * grad.get(t)) << t;
   }
 }
 

@@ -13,8 +13,11 @@ HostTensor tensor_of(DType dtype, const std::vector<double>& values) {
 }
 HostTensor copy_of(const ConstTensorView& view) {
   HostTensor tensor(view.dtype, view.numel);
-  if (view.numel > 0) std::memcpy(tensor.data(), view.data, view.num_bytes());
+  copy_tensor(tensor.view(), view);
   return tensor;
+}
+TensorView part_of(const TensorView& view, std::size_t first, std::size_t numel) {
+  return {static_cast<std::byte*>(view.data) + first * element_size(view.dtype), numel, view.dtype, view.device};
 }
 std::vector<ConstTensorView> views_of(const std::vector<HostTensor>& tensors) {
   std::vector<ConstTensorView> views;

@@ -14,6 +14,8 @@ namespace gradfuse::test {
 
 HostTensor tensor_of(DType dtype, const std::vector<double>& values);
 HostTensor copy_of(const ConstTensorView& view);
+/// `numel` elements of a tensor, from the `first` on.
+TensorView part_of(const TensorView& view, std::size_t first, std::size_t numel);
 std::vector<ConstTensorView> views_of(const std::vector<HostTensor>& tensors);
 /// Views outlive a temporary.
 std::vector<ConstTensorView> views_of(std::vector<HostTensor>&&) = delete;
@@ -51,10 +53,16 @@ auto throws_saying(const Parts&... parts) {
   return testing::ThrowsMessage<Error>(testing::AllOf(testing::HasSubstr(parts)...));
 }
 
-/// For tests that run on every SIMD target and thread count.
+/// For tests that run on every SIMD target and thread count, and on a GPU.
 class OnEveryMachine : public testing::TestWithParam<Machine> {
  protected:
-  std::shared_ptr<const Backend> backend = GetParam().backend();
+  void SetUp() override {
+    if (const std::string reason = GetParam().why_missing(); !reason.empty()) GTEST_SKIP() << reason;
+    backend = GetParam().backend();
+  }
+
+  OnDevice on_device{GetParam().device};
+  std::shared_ptr<const Backend> backend;
 };
 
 }  // namespace gradfuse::test

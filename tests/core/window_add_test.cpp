@@ -33,7 +33,7 @@ struct Probe {
   void poison() {
     HostTensor nan(window.options().accumulate, set.param[0].numel());
     nan.fill(kNan);
-    std::memcpy(window.claim(0).view.data, nan.data(), nan.view().num_bytes());
+    copy_tensor(window.claim(0).view, nan.view());
     window.discard();
   }
 

@@ -26,16 +26,11 @@ struct ClaimOn {
     const AccumulatorSlot slot = window.claim(tensor);
     ASSERT_EQ(slot.view.numel, kNumel);
     ASSERT_EQ(slot.view.dtype, window.options().accumulate);
-    const double beta = slot.position == WindowPosition::kFirst ? 0.0 : 1.0;
+    HostTensor acc = copy_of(slot.view);
     for (std::size_t i = 0; i < kNumel; ++i) {
-      if (slot.view.dtype == DType::kFloat32) {
-        float& acc = static_cast<float*>(slot.view.data)[i];
-        acc = static_cast<float>(beta == 0.0 ? value : acc + value);
-      } else {
-        double& acc = static_cast<double*>(slot.view.data)[i];
-        acc = beta == 0.0 ? value : acc + value;
-      }
+      acc.set(i, slot.position == WindowPosition::kFirst ? value : acc.get(i) + value);
     }
+    copy_tensor(slot.view, acc.view());
   }
   void end_micro_batch() { window.add(std::vector<Gradient>{}); }
   double value(std::size_t tensor) const { return -set.param[tensor].get(kNumel - 1); }

@@ -1,3 +1,6 @@
+#include "tests/error_of.hpp"
+#include "tests/temporary_folder.hpp"
+
 #include <gmock/gmock.h>
 #include <gradfuse/error.hpp>
 #include <gradfuse/nn/digits.hpp>
@@ -15,27 +18,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// A file of the test's own, removed when the test ends.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& contents)
-      : path_(std::filesystem::path(testing::TempDir()) /
-              ("gradfuse_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".csv")) {
-    std::ofstream(path_, std::ios::binary) << contents;
-  }
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// 65 fields without a line end: pixels (label + i) % 17, then the label.
 std::string row(unsigned label) {
   std::string line;
@@ -49,18 +31,17 @@ std::string rows(unsigned num_rows, const std::string& line_end = "\n") {
   return text;
 }
 
-LabelledRows load(const std::string& contents) { return load_digits(TemporaryFile(contents).path()); }
+LabelledRows load(const std::string& contents) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "digits.csv", std::ios::binary) << contents;
+  return load_digits(folder / "digits.csv");
+}
 
 /// The message, after a look that it names the file.
 std::string refusal(const std::string& contents) {
-  const TemporaryFile file(contents);
-  try {
-    load_digits(file.path());
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), testing::StartsWith(file.path().string()));
-    return error.what();
-  }
-  return "nothing was thrown";
+  std::string message = test::error_of([&] { load(contents); });
+  EXPECT_THAT(message, HasSubstr("/digits.csv:"));
+  return message;
 }
 
 /// Twelve rows, of which the fifth has `field` in place of its field number `index`, counted from 0.
@@ -131,7 +112,7 @@ TEST(DigitsFile, MustBeAReadableRegularFile) {
 }
 
 TEST(DigitsFile, MustHaveTenRows) {
-  EXPECT_THAT(refusal(""), HasSubstr(":0: the file ends after 0 rows"));
+  EXPECT_THAT(refusal(""), HasSubstr("digits.csv: the file is empty; expected the digits as CSV"));
   EXPECT_THAT(refusal(rows(9)), HasSubstr(":9: the file ends after 9 rows; expected 10"));
   EXPECT_EQ(load(rows(10)).num_rows(), 10u);
 }

@@ -1,11 +1,10 @@
 // What an MLP refuses: with a message that names the place, and before anything changes.
+#include "tests/error_of.hpp"
 #include "tests/nn/support.hpp"
 
 #include <gmock/gmock.h>
-#include <gradfuse/error.hpp>
 #include <gradfuse/nn/mlp.hpp>
 
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,17 +12,9 @@
 namespace gradfuse::nn {
 namespace {
 
+using test::error_of;
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 MlpOptions with_widths(std::vector<std::size_t> widths) { return {.widths = std::move(widths)}; }
 

@@ -1,7 +1,7 @@
+#include "tests/error_of.hpp"
 #include "tests/train/support.hpp"
 
 #include <gmock/gmock.h>
-#include <gradfuse/error.hpp>
 #include <gradfuse/train/compare_large_batch.hpp>
 
 #include <cstddef>
@@ -51,23 +51,18 @@ TEST(CompareLargeBatch, JudgesANanAsADifference) {
 }
 
 TEST(CompareLargeBatch, RefusesWhatCannotAgree) {
-  const auto error_of = [](const MlpTrainOptions& options) -> std::string {
-    try {
-      compare_large_batch(options, digits());
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
+  const auto refusal = [](const MlpTrainOptions& options) {
+    return test::error_of([&] { compare_large_batch(options, digits()); });
   };
   MlpTrainOptions half = float32_options(), batch_norm = half, single = half, whole = half;
   half.precision = DType::kFloat16;
-  EXPECT_THAT(error_of(half), testing::HasSubstr("precision is float16"));
+  EXPECT_THAT(refusal(half), testing::HasSubstr("precision is float16"));
   batch_norm.norm = nn::Norm::kBatch;
-  EXPECT_THAT(error_of(batch_norm), testing::HasSubstr("batch normalisation"));
+  EXPECT_THAT(refusal(batch_norm), testing::HasSubstr("batch normalisation"));
   single.accum_steps = 1;
-  EXPECT_THAT(error_of(single), testing::HasSubstr("nothing to compare"));
+  EXPECT_THAT(refusal(single), testing::HasSubstr("nothing to compare"));
   whole.micro_batch = 1437;
-  EXPECT_THAT(error_of(whole), testing::HasSubstr("nothing to compare"));
+  EXPECT_THAT(refusal(whole), testing::HasSubstr("nothing to compare"));
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 #include <gradfuse/train/train_log.hpp>
 
+#include "tests/error_of.hpp"
+#include "tests/temporary_folder.hpp"
+
 #include <gmock/gmock.h>
-#include <gradfuse/error.hpp>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -16,16 +16,10 @@ namespace gradfuse::train {
 namespace {
 
 using nlohmann::json;
+using test::error_of;
 
 class TrainLogTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "gradfuse_log_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::vector<json> lines(const std::filesystem::path& path) const {
     std::vector<json> parsed;
     std::ifstream file(path);
@@ -33,17 +27,8 @@ class TrainLogTest : public testing::Test {
     return parsed;
   }
 
-  std::filesystem::path folder_;
+  const test::TemporaryFolder folder_;
 };
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST_F(TrainLogTest, WritesALineForEachStepAndTheSummaryLast) {
   const std::filesystem::path path = folder_ / "run.jsonl";
@@ -104,7 +89,7 @@ TEST_F(TrainLogTest, TellsPathAndReasonWhenTheDiskIsFull) {
 TEST_F(TrainLogTest, TellsPathAndReasonWhenTheFileCannotBeOpened) {
   EXPECT_THAT(error_of([&] { TrainLog(folder_ / "missing" / "run.jsonl"); }),
               testing::AllOf(testing::HasSubstr("missing/run.jsonl"), testing::HasSubstr("No such file")));
-  EXPECT_THAT(error_of([&] { TrainLog{folder_}; }), testing::HasSubstr("directory"));
+  EXPECT_THAT(error_of([&] { TrainLog{folder_.path()}; }), testing::HasSubstr("directory"));
 }
 
 TEST_F(TrainLogTest, TakesNothingAfterTheSummary) {

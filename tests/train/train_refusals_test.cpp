@@ -1,33 +1,24 @@
+#include "tests/error_of.hpp"
 #include "tests/train/support.hpp"
 
 #include <gmock/gmock.h>
-#include <gradfuse/error.hpp>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 
 namespace gradfuse::train {
 namespace {
 
-/// What the error says, or "no error".
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using test::error_of;
+using testing::HasSubstr;
+
 std::string training_error(const MlpTrainOptions& options, const nn::DigitsSplit& data = digits()) {
   std::size_t num_steps = 0;
   std::string text = error_of([&] { train_mlp(options, data, {.on_step = [&](const StepRecord&) { ++num_steps; }}); });
   EXPECT_EQ(num_steps, 0u) << "training had started";
   return text;
 }
-
-using testing::HasSubstr;
 
 TEST(TrainMlp, RefusesCountsOfZero) {
   EXPECT_THAT(training_error({.micro_batch = 0}), HasSubstr("micro_batch is 0"));

@@ -5,13 +5,15 @@
 #include <cmath>
 #include <cstdint>
 #include <gradfuse/passes.hpp>
+#include <string>
 
 namespace gradfuse::workload {
 namespace {
 
 class FilledArray : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(EveryDType, FilledArray,
-                         testing::Values(DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64));
+                         testing::Values(DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
 
 TEST_P(FilledArray, HasTheMagnitudesThatWereAskedFor) {
   const FlatArray array(one_tensor(1000), GetParam(), -3, 2);

@@ -1,5 +1,6 @@
 #include "src/workload/windows.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +27,11 @@ struct Case {
 class WindowsOn : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Cases, WindowsOn,
                          testing::Values(Case{DType::kFloat16, 1}, Case{DType::kFloat16, 4}, Case{DType::kFloat16, 16},
-                                         Case{DType::kBFloat16, 4}, Case{DType::kFloat32, 2}));
+                                         Case{DType::kBFloat16, 4}, Case{DType::kFloat32, 2}),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}_micro_batches", dtype_name(info.param.grad_dtype),
+                                              info.param.micro_batches);
+                         });
 
 TEST_P(WindowsOn, FusedAndUnfusedDoTheSame) {
   const auto [dtype, micro_batches] = GetParam();
