@@ -22,6 +22,7 @@ void check_view(const ConstTensorView& view, const Backend& backend, std::string
   const Device device = backend.device();
   const std::size_t size = element_size(view.dtype);
   if (size == 0) throw Error(fmt::format("{}: dtype {} is none of DType's", what, static_cast<int>(view.dtype)));
+  if (view.is_absent()) return;  // wherever it is
   if (view.device != device) {
     throw Error(fmt::format("{} is on {}, but the backend works on {}; move it there", what, device_name(view.device),
                             device_name(device)));

@@ -1,4 +1,5 @@
-// Bad arguments: a message that says what to do, an exit code that is not 0, and no file left behind.
+// A bad command line exits with 2, a failure with 1; either has a message that says what to do and leaves no file
+// behind.
 #include "tests/cli/program.hpp"
 
 #include <gmock/gmock.h>
@@ -25,8 +26,7 @@ TEST_P(BadTrainArguments, AreExplainedBeforeAnyFileIsWritten) {
   std::vector<std::string> arguments = {"train", "mlp", "--log", log.string()};
   arguments.insert(arguments.end(), GetParam().arguments.begin(), GetParam().arguments.end());
   const Result result = run_program(arguments);
-  EXPECT_NE(result.exit_code, 0);
-  EXPECT_LT(result.exit_code, 128) << "killed by a signal";
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, testing::StartsWith("gradfuse: error: "));
   EXPECT_THAT(result.err, HasSubstr(GetParam().message));
   EXPECT_EQ(result.out, "");
@@ -54,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadArguments{"LrWord", {"--lr", "fast"}, "fast"},
         BadArguments{"LrScaling", {"--lr-scaling", "cubic"}, "cubic not in {none,linear,sqrt}"},
         BadArguments{"EpsNegative", {"--eps", "-1"}, "eps is -1"},
+        BadArguments{"EpsOfSgd", {"--optimizer", "sgd", "--eps", "1e-8"}, "sgd has none"},
         BadArguments{"MaxGradNormNegative", {"--max-grad-norm", "-1"}, "max_grad_norm is -1"},
         BadArguments{"MaxGradNormNan", {"--max-grad-norm", "nan"}, "max_grad_norm is nan"},
         BadArguments{"LossScaleWord", {"--loss-scale", "big"}, "big is none of dynamic, off"},
@@ -66,15 +67,50 @@ INSTANTIATE_TEST_SUITE_P(
         BadArguments{"Norm", {"--norm", "group"}, "group not in {none,layer,batch}"},
         BadArguments{"Activation", {"--activation", "tanh"}, "tanh not in {relu,gelu}"},
         BadArguments{"BatchNormOfOneRow", {"--norm", "batch", "--micro-batch", "1"}, "batch normalisation needs two"},
-        BadArguments{"DataMissing", {"--data", "/no/such/file.csv"}, "/no/such/file.csv"},
-        BadArguments{"DataFolder", {"--data", "/"}, "/: not a file"},
         BadArguments{"LogWithComparison", {"--compare-large-batch"}, "--log"}),
     [](const auto& info) { return info.param.name; });
+
+TEST_F(ProgramTest, ALogOnTheDataIsABadCommandLine) {
+  const std::filesystem::path data = folder_ / "digits.csv";
+  std::filesystem::copy_file(GRADFUSE_DATA_DIR "/digits.csv", data);
+  const Result result = run_program({"train", "mlp", "--data", data.string(), "--log", data.string()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("would overwrite"));
+  EXPECT_EQ(std::filesystem::file_size(data), std::filesystem::file_size(GRADFUSE_DATA_DIR "/digits.csv"));
+}
+
+TEST(ExitCodes, DataThatCannotBeReadIsAFailure) {
+  for (const char* data : {"/no/such/file.csv", "/"}) {
+    const Result result = run_program({"train", "mlp", "--data", data});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr(std::string(data) + ": not a file"));
+  }
+}
+
+TEST(ExitCodes, BadArgumentsOfBenchAreABadCommandLine) {
+  const std::vector<std::vector<std::string>> all = {{"--seconds", "0"},  {"--seconds", "nan"}, {"--seconds", "long"},
+                                                     {"--threads", "-1"}, {"--target", "mmx"},  {"window"}};
+  for (std::vector<std::string> arguments : all) {
+    SCOPED_TRACE(arguments.back());
+    arguments.insert(arguments.begin(), "bench");
+    const Result result = run_program(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, testing::AllOf(testing::StartsWith("gradfuse: error: "), HasSubstr(arguments.back()),
+                                           HasSubstr("See gradfuse bench --help")));
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST(ExitCodes, AFileForBenchThatCannotBeOpenedIsAFailureBeforeMeasuring) {
+  const Result result = run_program({"bench", "--json", "/no/such/folder/bench.json"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, testing::StartsWith("gradfuse: error: cannot open \"/no/such/folder/bench.json\""));
+}
 
 TEST(ExitCodes, WithoutACommandTheProgramSaysSo) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{}, {"train"}}) {
     const Result result = run_program(arguments);
-    EXPECT_NE(result.exit_code, 0);
+    EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.err, testing::AllOf(HasSubstr("subcommand is required"), HasSubstr("--help")));
   }
 }

@@ -4,18 +4,22 @@
 #include <gradfuse/backend.hpp>
 
 #include <string>
+#include <vector>
 
 namespace gradfuse::cli {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
-TEST(Help, OfTheProgramListsItsCommands) {
+TEST(Help, OfTheProgramListsItsCommandsAndExitCodes) {
   const Result help = run_program({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.err, "");
-  EXPECT_THAT(help.out, AllOf(HasSubstr("train"), HasSubstr("bench"), HasSubstr("info"), HasSubstr("--version")));
+  EXPECT_THAT(help.out, AllOf(HasSubstr("train"), HasSubstr("bench"), HasSubstr("info"), HasSubstr("--version"),
+                              HasSubstr("Exit codes: 0 success; 1 failure"), HasSubstr("2 the command line is wrong")));
 }
 
 TEST(Help, OfTrainMlpNamesEveryFlagWithChoicesDefaultsAndExamples) {
@@ -43,6 +47,25 @@ TEST(Help, OfTrainMlpNamesEveryFlagWithChoicesDefaultsAndExamples) {
                            "--compare-large-batch",
                            "Examples:"}) {
     EXPECT_THAT(help.out, HasSubstr(flag));
+  }
+}
+
+TEST(Help, OfBenchNamesEveryFlagWithItsUnitOrChoicesAndDefault) {
+  const Result help = run_program({"bench", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.err, "");
+  for (const std::string& flag : {std::string("--threads N [0]"), "--target " + cpu_targets().front(),
+                                  std::string("--seconds SECONDS [30]"), std::string("--json FILE")}) {
+    EXPECT_THAT(help.out, HasSubstr(flag));
+  }
+}
+
+TEST(Help, OfNoCommandShowsCLI11sNamesOfTypes) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{}, {"train"}, {"train", "mlp"}, {"bench"}, {"info"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.push_back("--help");
+    EXPECT_THAT(run_program(arguments).out, Not(ContainsRegex(" (INT|UINT|FLOAT|TEXT|BOOLEAN)[ \n]")));
   }
 }
 

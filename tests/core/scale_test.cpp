@@ -37,7 +37,7 @@ TEST_P(ScaleOn, EveryPairOfTypesAndEverySizeGivesTheProductRoundedOnce) {
       const HostTensor expected = scaled(all, to, 0.37f);
       for (const std::size_t numel : kSizes) {
         HostTensor out(to, numel);
-        scale(ConstTensorList({{all.data(), numel, from}}, backend), TensorList({out.view()}, backend), 0.37f);
+        scale(ConstTensorList({part_of(all.view(), 0, numel)}, backend), TensorList({out.view()}, backend), 0.37f);
         EXPECT_TRUE(same_bits(out, copy_of({expected.data(), numel, to}))) << numel << " elements";
         EXPECT_TRUE(out.guards_are_intact());
       }
