@@ -93,6 +93,10 @@ void release(Allocation* allocation) {
   allocations.erase(allocation->data);
 }
 
+void release_all() {
+  while (!allocations.empty()) release(allocations.begin()->second.get());
+}
+
 Allocation* find_allocation(const void* address) {
   const auto* byte = static_cast<const std::byte*>(address);
   const auto holds = [byte](const Allocation& a) { return byte >= a.data && byte <= a.data + a.num_bytes; };

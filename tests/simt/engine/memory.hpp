@@ -33,6 +33,7 @@ struct Allocation {
 /// With guards around it that AddressSanitizer knows. Device memory is filled with 0xFF and closed to the host.
 Allocation* allocate(MemoryKind kind, int device, std::size_t num_bytes);
 void release(Allocation* allocation);
+void release_all();
 /// The allocation that `address` lies in, its end included; null if there is none.
 Allocation* find_allocation(const void* address);
 

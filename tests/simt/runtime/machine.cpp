@@ -67,6 +67,7 @@ void start_machine(const Machine& machine) {
   now.streams.clear();
   now.events.clear();
   now.default_streams.clear();
+  release_all();
   now.fault.clear();
   now.sticky_error = cudaSuccess;
   now.machine = machine;
