@@ -42,10 +42,12 @@ std::shared_ptr<const Backend> cuda_backend(const CudaOptions& options = {});
 std::string why_no_cuda();
 
 struct BackendInfo {
-  std::string name;         ///< "cpu" or "cuda"
-  std::string target;       ///< one of `cpu_targets()`, or the GPU's architecture, like "sm_90"
-  int threads = 0;          ///< of a CPU
-  std::string device = {};  ///< the GPU's name
+  std::string name;          ///< "cpu" or "cuda"
+  std::string target;        ///< one of `cpu_targets()`, or the GPU's architecture, like "sm_90"
+  int threads = 0;           ///< of a CPU
+  std::string device = {};   ///< the GPU's name
+  std::string driver = {};   ///< the newest CUDA that its driver knows, like "13.0"
+  std::string toolkit = {};  ///< the CUDA that gradfuse was built with
 };
 BackendInfo describe(const Backend& backend);
 

@@ -41,5 +41,7 @@ class DeviceMemory {
 
 /// The memory of this process.
 const DeviceMemory& host_memory();
+/// How `host_memory` knows that a pointer is not to memory of the host; a backend of a device sets it.
+void set_check_of_host_pointers(const char* (*why_unreachable)(const void* data)) noexcept;
 
 }  // namespace gradfuse

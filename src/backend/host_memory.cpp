@@ -1,9 +1,12 @@
+#include <atomic>
 #include <cstring>
 
 #include "src/backend/device_memory.hpp"
 
 namespace gradfuse {
 namespace {
+
+std::atomic<const char* (*)(const void*)> check_of_host_pointers = nullptr;
 
 class HostReadback final : public Readback {
  public:
@@ -32,10 +35,17 @@ class HostMemory final : public DeviceMemory {
   void upload(void* to, const void* from, std::size_t num_bytes) const override { copy_bytes(to, from, num_bytes); }
   void download(void* to, const void* from, std::size_t num_bytes) const override { copy_bytes(to, from, num_bytes); }
   void wait() const override {}
-  const char* why_unreachable(const void*) const override { return ""; }
+  const char* why_unreachable(const void* data) const override {
+    const auto check = check_of_host_pointers.load(std::memory_order_relaxed);
+    return check == nullptr ? "" : check(data);
+  }
 };
 
 }  // namespace
+
+void set_check_of_host_pointers(const char* (*why_unreachable)(const void* data)) noexcept {
+  check_of_host_pointers = why_unreachable;
+}
 
 const DeviceMemory& host_memory() {
   static const HostMemory memory;

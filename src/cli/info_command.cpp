@@ -14,9 +14,18 @@ void print_info() {
       "cpu: available\n"
       "  SIMD target in use: {}\n"
       "  SIMD targets available: {}\n"
-      "  threads: {}\n"
-      "cuda: not available: built without the CUDA backend\n",
+      "  threads: {}\n",
       GRADFUSE_VERSION, cpu.target, fmt::join(cpu_targets(), ", "), cpu.threads);
+  if (const std::string reason = why_no_cuda(); !reason.empty()) {
+    fmt::print("cuda: not available: {}\n", reason);
+    return;
+  }
+  const BackendInfo cuda = describe(*cuda_backend());
+  fmt::print(
+      "cuda: available\n"
+      "  device 0: {} ({})\n"
+      "  driver for CUDA {}, gradfuse built with CUDA {}\n",
+      cuda.device, cuda.target, cuda.driver, cuda.toolkit);
 }
 
 }  // namespace

@@ -22,6 +22,15 @@ class PassScope {
   nvtx3::scoped_range_in<NvtxDomain> range_;
 };
 
+const char* why_not_on_host(const void* data) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return "";
+  }
+  return attributes.type == cudaMemoryTypeDevice ? "it points to memory of a GPU" : "";
+}
+
 const CudaWorkTable& on_device(const WorkTable& table) { return static_cast<const CudaWorkTable&>(table); }
 
 template <class Entry>
@@ -41,6 +50,7 @@ void fill(std::vector<cuda::OutEntry>& entries, std::span<const TensorView> view
 }  // namespace
 
 CudaBackend::CudaBackend(int device, cudaStream_t stream) : memory_(device, stream) {
+  set_check_of_host_pointers(why_not_on_host);
   const DeviceGuard guard(device);
   check_cuda(cudaDeviceGetAttribute(&num_sms_, cudaDevAttrMultiProcessorCount, device), "asking for the processors");
 }
@@ -48,10 +58,15 @@ CudaBackend::CudaBackend(int device, cudaStream_t stream) : memory_(device, stre
 BackendInfo CudaBackend::info() const {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, memory_.device()), "asking for the device's properties");
+  int driver = 0, runtime = 0;
+  check_cuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  check_cuda(cudaRuntimeGetVersion(&runtime), "asking for the runtime's version");
   return {.name = "cuda",
           .target = fmt::format("sm_{}{}", properties.major, properties.minor),
           .threads = 0,
-          .device = properties.name};
+          .device = properties.name,
+          .driver = version_text(driver),
+          .toolkit = version_text(runtime)};
 }
 
 std::unique_ptr<WorkTable> CudaBackend::make_work_table(std::span<const std::size_t> numels) const {

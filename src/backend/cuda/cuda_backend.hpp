@@ -6,6 +6,9 @@
 
 namespace gradfuse {
 
+/// "13.0", of CUDA's way to write versions as a number.
+std::string version_text(int version);
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, cudaStream_t stream);

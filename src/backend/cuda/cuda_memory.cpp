@@ -41,10 +41,8 @@ class CudaReadback final : public Readback {
 std::string out_of_memory(std::size_t num_bytes) {
   std::size_t free_bytes = 0, total_bytes = 0;
   (void)cudaMemGetInfo(&free_bytes, &total_bytes);
-  constexpr double kMiB = 1048576.0;
-  return fmt::format("out of device memory: asked for {} bytes ({:.1f} MiB), free are {:.1f} of {:.1f} MiB", num_bytes,
-                     static_cast<double>(num_bytes) / kMiB, static_cast<double>(free_bytes) / kMiB,
-                     static_cast<double>(total_bytes) / kMiB);
+  return fmt::format("out of device memory: asked for {} bytes, free are {} of {}", num_bytes, free_bytes,
+                     total_bytes);
 }
 
 }  // namespace

@@ -7,11 +7,8 @@
 #include "src/backend/cuda/cuda_backend.hpp"
 
 namespace gradfuse {
-namespace {
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
-
-}  // namespace
 
 std::string why_no_cuda() {
   int driver = 0, runtime = 0, num_devices = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <simt/fault.hpp>
 #include <string>
@@ -24,6 +25,15 @@ constexpr std::size_t kGuard = 512, kAlignment = 512;  // cudaMalloc's is 256
 
 std::map<const std::byte*, std::unique_ptr<Allocation>> allocations;  // by beginning
 Allocation* last_found = nullptr;
+
+// What was freed lies here for a while, so that its addresses are not given out again at once and a use of it shows.
+struct Freed {
+  std::unique_ptr<std::byte[]> storage;
+  std::size_t num_bytes;
+};
+std::deque<Freed> quarantine;
+std::size_t bytes_in_quarantine = 0;
+constexpr std::size_t kMaxQuarantine = 64 << 20;
 
 void close(const std::byte* begin, std::size_t num_bytes) {
 #if defined(SIMT_ASAN)
@@ -88,7 +98,15 @@ Allocation* allocate(MemoryKind kind, int device, std::size_t num_bytes) {
 }
 
 void release(Allocation* allocation) {
-  open(allocation->storage.get(), allocation->num_bytes + 2 * kGuard + kAlignment);
+  const std::size_t total = allocation->num_bytes + 2 * kGuard + kAlignment;
+  close(allocation->storage.get(), total);
+  quarantine.push_back({std::move(allocation->storage), total});
+  bytes_in_quarantine += total;
+  while (bytes_in_quarantine > kMaxQuarantine) {
+    open(quarantine.front().storage.get(), quarantine.front().num_bytes);
+    bytes_in_quarantine -= quarantine.front().num_bytes;
+    quarantine.pop_front();
+  }
   if (last_found == allocation) last_found = nullptr;
   allocations.erase(allocation->data);
 }

@@ -24,7 +24,6 @@ struct Allocation {
   std::size_t num_bytes = 0;
   MemoryKind kind = MemoryKind::kDevice;
   int device = 0;
-  std::uint64_t freed_at = 0;  // a pending stream-ordered free: the order number of the call; 0: none
   std::unique_ptr<std::byte[]> storage;
   std::vector<bool> is_initialized;  // by byte; only of fresh device memory
   std::vector<Cell> cells;           // by two bytes

@@ -13,7 +13,6 @@ enum class FaultKind {
   kDivergence,     // threads wait for each other at different places, or for one that has returned
   kRace,           // accesses that nothing orders
   kBadLaunch,      // more threads or blocks than there can be
-  kFreedInUse,     // memory was used after it was freed, in the order of the streams
 };
 
 struct Fault : std::runtime_error {
