@@ -104,6 +104,9 @@ HWY_INLINE F32 rounded_to(F32 a) {
 /// kLanes sums in FP64, where the square of a float is exact.
 struct F64Lanes {
   hn::Vec<D64> low, high;
+  // Not the implicit ones: g++ compiles those without this target's instructions, and on NEON refuses to.
+  HWY_INLINE F64Lanes() {}
+  HWY_INLINE F64Lanes(hn::Vec<D64> low_, hn::Vec<D64> high_) : low(low_), high(high_) {}
 };
 HWY_INLINE F64Lanes operator+(F64Lanes a, F64Lanes b) { return {hn::Add(a.low, b.low), hn::Add(a.high, b.high)}; }
 HWY_INLINE F64Lanes zero_lanes() { return {hn::Zero(D64{}), hn::Zero(D64{})}; }

@@ -8,6 +8,11 @@ struct Part {
 
 GF_ELEMENT std::size_t count(Whole) { return kLanes; }
 GF_ELEMENT std::size_t count(Part part) { return part.count; }
+/// 0 where a vector is one element, which g++ does not see: it warns of copies past the buffer (13, fortified).
+template <class T>
+GF_ELEMENT std::size_t num_bytes(Part part) {
+  return kLanes == 1 ? 0 : part.count * sizeof(T);
+}
 
 template <class T>
 GF_ELEMENT F32 load(const T* from, Whole) {
@@ -16,7 +21,7 @@ GF_ELEMENT F32 load(const T* from, Whole) {
 template <class T>
 GF_ELEMENT F32 load(const T* from, Part part) {
   T padded[kLanes] = {};
-  std::memcpy(padded, from, part.count * sizeof(T));
+  std::memcpy(padded, from, num_bytes<T>(part));
   return load_vector(padded);
 }
 template <Store kStore = Store::kCached, class T>
@@ -27,7 +32,7 @@ template <Store kStore = Store::kCached, class T>
 GF_ELEMENT void store(F32 value, T* to, Part part) {
   T padded[kLanes];
   store_vector<Store::kCached>(value, padded);
-  std::memcpy(to, padded, part.count * sizeof(T));
+  std::memcpy(to, padded, num_bytes<T>(part));
 }
 
 /// Calls `body(i, lanes)` for the elements from `begin`, `lanes` a `Whole` or a `Part`.

@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(kControlSize) control_kernel(StepArgs step, Co
 
   element::ControlBlock verdict = shared_verdict.get();
   if (verdict.outcome == StepOutcome::kNonFinite) {
-    const unsigned long long first = FindFirst(find_first.storage()).Reduce(find_nonfinite(step.values, args), Smaller{});
+    const unsigned long long first =
+        FindFirst(find_first.storage()).Reduce(find_nonfinite(step.values, args), Smaller{});
     if (threadIdx.x == 0 && first != ~0ull) {
       const auto tensor = static_cast<std::uint32_t>(first);
       // What a producer wrote by itself nobody looked at in between.

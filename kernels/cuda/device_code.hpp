@@ -6,8 +6,8 @@
 
 #include <type_traits>
 
-#define GF_SHARED(name, ...)                 \
-  __shared__ __VA_ARGS__ name##_in_shared;   \
+#define GF_SHARED(name, ...)               \
+  __shared__ __VA_ARGS__ name##_in_shared; \
   ::gradfuse::cuda::Shared<__VA_ARGS__> name(name##_in_shared)
 /// Before a loop over a thread's slots: its arrays must end up in registers.
 #define GF_UNROLL _Pragma("unroll")

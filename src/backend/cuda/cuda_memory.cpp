@@ -41,8 +41,7 @@ class CudaReadback final : public Readback {
 std::string out_of_memory(std::size_t num_bytes) {
   std::size_t free_bytes = 0, total_bytes = 0;
   (void)cudaMemGetInfo(&free_bytes, &total_bytes);
-  return fmt::format("out of device memory: asked for {} bytes, free are {} of {}", num_bytes, free_bytes,
-                     total_bytes);
+  return fmt::format("out of device memory: asked for {} bytes, free are {} of {}", num_bytes, free_bytes, total_bytes);
 }
 
 }  // namespace
