@@ -61,6 +61,7 @@ void run_training(const TrainFlags& flags, const train::MlpTrainOptions& options
 }
 
 bool run_comparison(const TrainFlags& flags, const train::MlpTrainOptions& options, const nn::DigitsSplit& digits) {
+  check_command_line([&] { train::check_comparison(options, digits); });
   const std::size_t num_rows = digits.train.num_rows();
   if (!flags.is_quiet) {
     fmt::print(

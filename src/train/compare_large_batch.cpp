@@ -13,24 +13,6 @@
 namespace gradfuse::train {
 namespace {
 
-void check_comparison(const MlpTrainOptions& options, std::size_t num_rows) {
-  if (options.precision != DType::kFloat32) {
-    throw Error(fmt::format("the comparison with a large batch is one of float32; precision is {}",
-                            dtype_name(options.precision)));
-  }
-  if (options.norm == nn::Norm::kBatch) {
-    throw Error(
-        "batch normalisation takes its statistics from the micro-batch, so a large batch gives other parameters; "
-        "compare with norm none or layer");
-  }
-  if (options.accum_steps == 1 || options.micro_batch >= num_rows) {
-    throw Error(
-        fmt::format("a window has one micro-batch only (accum_steps {}, micro_batch {}, {} training rows), so "
-                    "there is nothing to compare; take accum_steps 2 or more",
-                    options.accum_steps, options.micro_batch, num_rows));
-  }
-}
-
 std::span<const float> elements(const Parameter& parameter) {
   return {static_cast<const float*>(parameter.param.data), parameter.param.numel};
 }
@@ -54,11 +36,30 @@ void measure(const ParameterSet& params, const ParameterSet& others, LargeBatchD
 
 }  // namespace
 
+void check_comparison(const MlpTrainOptions& options, const nn::DigitsSplit& data) {
+  check_options(options, data);
+  const std::size_t num_rows = data.train.num_rows();
+  if (options.precision != DType::kFloat32) {
+    throw Error(fmt::format("the comparison with a large batch is one of float32; precision is {}",
+                            dtype_name(options.precision)));
+  }
+  if (options.norm == nn::Norm::kBatch) {
+    throw Error(
+        "batch normalisation takes its statistics from the micro-batch, so a large batch gives other parameters; "
+        "compare with norm none or layer");
+  }
+  if (options.accum_steps == 1 || options.micro_batch >= num_rows) {
+    throw Error(
+        fmt::format("a window has one micro-batch only (accum_steps {}, micro_batch {}, {} training rows), so "
+                    "there is nothing to compare; take accum_steps 2 or more",
+                    options.accum_steps, options.micro_batch, num_rows));
+  }
+}
+
 LargeBatchDifference compare_large_batch(const MlpTrainOptions& options, const nn::DigitsSplit& data,
                                          const std::function<void(const LargeBatchDifference&)>& on_epoch) {
+  check_comparison(options, data);
   const std::size_t num_rows = data.train.num_rows();
-  check_options(options, data);
-  check_comparison(options, num_rows);
   MlpTrainOptions large = options;
   large.micro_batch = rows_per_window(options, num_rows);
   large.accum_steps = 1;

@@ -122,7 +122,7 @@ TEST(ExitCodes, TheHelpThatIsPointedToBelongsToTheCommand) {
 
 TEST(ExitCodes, AComparisonInHalfPrecisionIsRefused) {
   const Result result = run_program({"train", "mlp", "--compare-large-batch", "--precision", "fp16"});
-  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("precision is float16"));
 }
 

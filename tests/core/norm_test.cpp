@@ -165,7 +165,7 @@ TEST_P(NormOn, ANormOfExactlyTheLimitIsClippedByTheMillionthAsTorchDoes) {
   set.add(HostTensor(DType::kFloat32, 2));
   Window window(set.params);
   Sgd optimizer(set.params, {.lr = 1.0});
-  const StepReport& report =
+  const StepReport report =
       step_on(window, optimizer, {tensor_of(DType::kFloat32, {3.0, 4.0})}, {.max_grad_norm = 5.0});
   EXPECT_EQ(report.norm, 5.0);
   EXPECT_EQ(report.clip_coef, 5.0 / (5.0 + 1e-6));

@@ -47,7 +47,7 @@ TEST_P(SkippedStepOn, ChangesNothingAtTheFirstStepNorLater) {
         const Snapshot before = snapshot(set, *optimizer);
         std::vector<HostTensor> grads = random_grads(set, random);
         grads[1].set(32, value);
-        const StepReport& report = step_on(window, *optimizer, grads, {.max_grad_norm = 1.0});
+        const StepReport report = step_on(window, *optimizer, grads, {.max_grad_norm = 1.0});
         EXPECT_EQ(report.outcome, StepOutcome::kNonFinite);
         EXPECT_TRUE(report.is_skipped());
         EXPECT_FALSE(std::isfinite(report.norm));

@@ -121,7 +121,7 @@ TEST_P(WindowOverflowOn, ANormThatFloat32CannotHoldIsSkippedAndNoTensorIsNamed) 
   Window window(set.params);
   Sgd optimizer(set.params, {.momentum = 0.9});
   const Snapshot before = snapshot(set, optimizer);
-  const StepReport& report = step_on(window, optimizer, grads, {.max_grad_norm = 1.0});
+  const StepReport report = step_on(window, optimizer, grads, {.max_grad_norm = 1.0});
   EXPECT_EQ(report.outcome, StepOutcome::kNonFinite);
   ASSERT_TRUE(report.non_finite.has_value());
   EXPECT_EQ(report.non_finite->tensor, std::nullopt);

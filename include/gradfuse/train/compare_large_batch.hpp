@@ -20,6 +20,11 @@ struct LargeBatchDifference {
   bool is_rounding() const noexcept { return max_abs <= kLargeBatchTolerance; }
 };
 
+/// What `compare_large_batch` checks before it starts.
+/// @throws Error  as `check_options`; or the precision is not float32, the norm is batch normalisation (its statistics
+///                are those of a micro-batch), or a window has but one micro-batch.
+void check_comparison(const MlpTrainOptions& options, const nn::DigitsSplit& data);
+
 /// Trains twice in float32 from the same seed on the same order of rows: windows of `accum_steps` micro-batches against
 /// windows of one micro-batch that many times as large. Returns the largest differences over all epochs.
 ///
@@ -36,8 +41,7 @@ struct LargeBatchDifference {
 ///   and closes it in the other.
 ///
 /// @param on_epoch  May be empty.
-/// @throws Error    as `train_mlp`; or the precision is not float32, the norm is batch normalisation (its statistics
-///                  are those of a micro-batch), or a window has but one micro-batch.
+/// @throws Error    as `check_comparison`, or as `train_mlp` when training diverges.
 LargeBatchDifference compare_large_batch(const MlpTrainOptions& options, const nn::DigitsSplit& data,
                                          const std::function<void(const LargeBatchDifference&)>& on_epoch = {});
 
