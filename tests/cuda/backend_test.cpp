@@ -88,8 +88,7 @@ TEST_F(CudaBackendTest, DevicesAndStreamsInOneProcessDoNotDisturbEachOther) {
     const OnDevice here(device);
     OwnedSet set(std::move(on));
     set.add(start);
-    const HostTensor copy = grad;
-    train(set, copy);
+    train(set, copy_of(grad.view()));
     int current = -1;
     EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
     EXPECT_EQ(current, 0) << "the caller's device stays current";

@@ -7,7 +7,6 @@
 #include <simt/access.hpp>
 #include <simt/counters.hpp>
 #include <simt/fault.hpp>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -82,9 +81,9 @@ void look_up_thread() {
 
 void finish(Stream& stream, Traffic& traffic) {
   for (WarpAccess& access : stream.accesses) {
-    const std::span sectors(access.sectors, access.num_lanes);
-    std::ranges::sort(sectors);
-    traffic.sectors += access.num_lanes - std::ranges::unique(sectors).size();
+    std::uintptr_t* const end = access.sectors + access.num_lanes;
+    std::sort(access.sectors, end);
+    traffic.sectors += static_cast<std::uint64_t>(std::unique(access.sectors, end) - access.sectors);
   }
   stream.accesses.clear();
   std::ranges::fill(stream.count, 0u);

@@ -36,7 +36,7 @@ class Fiber {
   std::size_t stack_bytes_ = 0;
   Entry entry_ = nullptr;
   void* argument_ = nullptr;
-  void* fake_stack_ = nullptr;  // AddressSanitizer's
+  [[maybe_unused]] void* fake_stack_ = nullptr;  // of AddressSanitizer
 };
 
 }  // namespace simt

@@ -15,6 +15,8 @@
 #include <tuple>
 #include <type_traits>
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
+
 // CUDA's headers make the qualifiers empty in host code. An empty __shared__ would be a local variable: an error.
 #undef __shared__
 #define __shared__ SIMT_use_GF_SHARED_instead_of_shared
@@ -149,6 +151,8 @@ template <class T>
 T atomicCAS(T* at, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
   return simt::atomic(at, [compare, value](T before) { return before == compare ? value : before; });
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 #define GF_SHARED(name, ...)  \
   static char name##_key = 0; \
