@@ -151,7 +151,7 @@ TEST_F(Simt, AtomicsAreNoRace) {
 }
 
 __global__ void barriers_in_both_branches() {
-  if (threadIdx.x < 32) {
+  if (threadIdx.x < 32) {  // NOLINT(bugprone-branch-clone): that is the fault
     __syncthreads();
   } else {
     __syncthreads();
