@@ -25,5 +25,6 @@ build clang
 run_tests clang --label-exclude 'install|house|element'
 
 build asan
-run_tests asan
+# With that check, vectors of 64 bytes lie misaligned on the stack of g++ 13.2 (Ubuntu 24.04): a crash in every loop.
+ASAN_OPTIONS=detect_stack_use_after_return=0:${ASAN_OPTIONS:-} run_tests asan
 exit $status
