@@ -73,8 +73,10 @@ COUNTED = {
 }
 
 
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
+def run(*command, tools=None):
+    """Its output; it finds programs in the folder `tools` first."""
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"} if tools else None
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout + done.stderr
@@ -98,8 +100,6 @@ def short_name(mangled):
 
 def read_kernels(nvcc, arch):
     cuobjdump, nvdisasm = find_tool("cuobjdump", nvcc), find_tool("nvdisasm", nvcc)
-    environment_path = os.environ["PATH"]
-    os.environ["PATH"] = f"{pathlib.Path(nvdisasm).parent}:{environment_path}"  # cuobjdump calls it
     kernels = {}
     with tempfile.TemporaryDirectory() as folder:
         for source in sorted((ROOT / "kernels/cuda").glob("*.cu")):
@@ -111,10 +111,10 @@ def read_kernels(nvcc, arch):
                 kernel.registers = int(re.search(r"Used (\d+) registers", entry)[1])
                 kernel.spill_bytes = sum(map(int, re.findall(r"(\d+) bytes spill", entry)))
                 kernels[kernel.name] = kernel
-            for function in re.split(r"Function : ", run(cuobjdump, "-sass", compiled))[1:]:
+            sass = run(cuobjdump, "-sass", compiled, tools=pathlib.Path(nvdisasm).parent)  # which it calls
+            for function in re.split(r"Function : ", sass)[1:]:
                 kernel = kernels[short_name(function.split("\n")[0])]
                 kernel.counts = {key: len(re.findall(pattern, function)) for key, pattern in COUNTED.items()}
-    os.environ["PATH"] = environment_path
     return kernels
 
 

@@ -1,7 +1,6 @@
 #include "tests/device_memory.hpp"
 
 #include <cstring>
-#include <gradfuse/backend.hpp>
 #include <new>
 #include <utility>
 
@@ -26,7 +25,6 @@ void check(cudaError_t status) {
 
 OnDevice::OnDevice(Device device) : before_(std::exchange(tensors_device, device)) {}
 OnDevice::~OnDevice() { tensors_device = before_; }
-Device device_of_tests() { return tensors_device; }
 
 SharedMemory::SharedMemory(std::size_t num_bytes) : device_(tensors_device), num_bytes_(num_bytes) {
   void* data = nullptr;
@@ -60,14 +58,6 @@ void copy_tensor(const TensorView& to, const ConstTensorView& from) {
   check(cudaMemcpy(to.data, from.data, from.num_bytes(), cudaMemcpyDefault));
 #else
   std::memcpy(to.data, from.data, from.num_bytes());
-#endif
-}
-
-bool has_gpu() {
-#if GRADFUSE_TEST_CUDA
-  return why_no_cuda().empty();
-#else
-  return false;
 #endif
 }
 

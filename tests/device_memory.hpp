@@ -18,7 +18,6 @@ class OnDevice {
  private:
   Device before_;
 };
-Device device_of_tests();
 
 /// Memory that the host and the device of the tests reach.
 class SharedMemory {
@@ -46,8 +45,5 @@ class SharedMemory {
 void wait_for(Device device);
 /// Between memory of the host and of any device.
 void copy_tensor(const TensorView& to, const ConstTensorView& from);
-
-/// Whether this program can run tests on a GPU, and which kind of backend that is.
-bool has_gpu();
 
 }  // namespace gradfuse::test

@@ -12,9 +12,11 @@
 
 namespace gradfuse::cuda {
 
-/// A thread's elements as they were loaded.
+/// A thread's elements as they were loaded; of 16-bit types the 8 consecutive ones.
 template <class T>
-struct Raw;
+struct Raw {
+  uint4 eight;
+};
 template <>
 struct Raw<float> {
   float4 fours[2];
@@ -23,27 +25,12 @@ template <>
 struct Raw<double> {
   double2 twos[4];
 };
-template <>
-struct Raw<Float16> {
-  uint4 eight;
-};
-template <>
-struct Raw<BFloat16> {
-  uint4 eight;
-};
 
 /// Data that is used once is streamed.
 enum class Hint { kNone, kStreaming };
 template <Hint kHint, class T>
 __device__ inline T load_hinted(const T* from) {
   return kHint == Hint::kStreaming ? load_streaming(from) : load(from);
-}
-
-__device__ inline std::uint32_t bits_at(const Float16* from) {
-  return load(reinterpret_cast<const unsigned short*>(from));
-}
-__device__ inline std::uint32_t bits_at(const BFloat16* from) {
-  return load(reinterpret_cast<const unsigned short*>(from));
 }
 
 /// `row_data`: where the row begins. Elements outside the row's part are zero.
@@ -87,10 +74,13 @@ __device__ inline Raw<T> load_raw(const T* row_data, const Row& row, const Place
   if (Kind::kIsWhole || (is_vector(row_data) && row.holds(place.eight, kSlots))) {
     raw.eight = load_hinted<kHint>(reinterpret_cast<const uint4*>(row_data + place.eight));
   } else {
+    const auto bits_at = [row_data](int i) -> std::uint32_t {
+      return load(reinterpret_cast<const unsigned short*>(row_data + i));
+    };
     std::uint32_t* words = &raw.eight.x;
     GF_UNROLL
     for (int i = 0; i < kSlots; ++i) {
-      if (row.holds(place.eight + i, 1)) words[i / 2] |= bits_at(row_data + place.eight + i) << (i % 2 * 16);
+      if (row.holds(place.eight + i, 1)) words[i / 2] |= bits_at(place.eight + i) << (i % 2 * 16);
     }
   }
   return raw;
@@ -130,21 +120,20 @@ template <class F>
 struct Values8 {
   F slot[kSlots];
 };
-template <class F>
-__device__ inline Values8<F> widen(const Raw<float>& raw, const Place&) {
-  const float* values = &raw.fours[0].x;
+template <class F, class T>
+__device__ inline Values8<F> converted(const T* values) {
   Values8<F> out;
   GF_UNROLL
   for (int s = 0; s < kSlots; ++s) out.slot[s] = static_cast<F>(values[s]);
   return out;
 }
 template <class F>
+__device__ inline Values8<F> widen(const Raw<float>& raw, const Place&) {
+  return converted<F>(&raw.fours[0].x);
+}
+template <class F>
 __device__ inline Values8<F> widen(const Raw<double>& raw, const Place&) {
-  const double* values = &raw.twos[0].x;
-  Values8<F> out;
-  GF_UNROLL
-  for (int s = 0; s < kSlots; ++s) out.slot[s] = static_cast<F>(values[s]);
-  return out;
+  return converted<F>(&raw.twos[0].x);
 }
 template <class F, class T>
 __device__ inline Values8<F> widen(const Raw<T>& raw, const Place& place) {

@@ -32,6 +32,11 @@ __device__ inline void store_model(const Model& model, const Row& row, const Pla
   }
 }
 
+template <class Kind>
+__device__ inline Values8<float> load_state(const float* data, const Row& row, const Place& place, Kind kind) {
+  return widen<float>(load_raw<Hint::kNone>(data + row.begin, row, place, kind), place);
+}
+
 /// Where rows may begin: at a boundary of the 16-bit tensor, if there is one.
 template <class Acc>
 __device__ inline int head_of_step(const Value<Acc>& value, const Model& model, const float* param) {
@@ -57,11 +62,9 @@ __device__ inline void adam_chunk(const AdamEntry& to, const element::AdamCoefs<
                           is_vector(to.exp_avg + head) && is_vector(to.exp_avg_sq + head) &&
                           (!amsgrad || is_vector(to.max_exp_avg_sq + head));
   for_each_row(numel, head, is_aligned, [&](const Row& row, auto kind) {
-    const auto load_state = [&](const float* data) {
-      return widen<float>(load_raw<Hint::kNone>(data + row.begin, row, place, kind), place);
-    };
-    Values8<float> p = load_state(to.param), m = load_state(to.exp_avg), v = load_state(to.exp_avg_sq), v_max{};
-    if (amsgrad) v_max = load_state(to.max_exp_avg_sq);
+    Values8<float> p = load_state(to.param, row, place, kind), m = load_state(to.exp_avg, row, place, kind),
+                   v = load_state(to.exp_avg_sq, row, place, kind), v_max{};
+    if (amsgrad) v_max = load_state(to.max_exp_avg_sq, row, place, kind);
     const Values8<float> x = load_values(value, row, place, kind);
     with_flag(has_l2_decay, [&](auto l2) {
       with_flag(amsgrad, [&](auto with_max) {
@@ -124,11 +127,8 @@ __device__ inline void sgd_chunk(float* param, float* momentum_buffer, const ele
   const bool is_aligned = is_aligned_at(value, head) && is_aligned_at(model, head) && is_vector(param + head) &&
                           (!has_momentum || is_vector(momentum_buffer + head));
   for_each_row(numel, head, is_aligned, [&](const Row& row, auto kind) {
-    const auto load_state = [&](const float* data) {
-      return widen<float>(load_raw<Hint::kNone>(data + row.begin, row, place, kind), place);
-    };
-    Values8<float> p = load_state(param), buffer{};
-    if (variant.momentum == kLater) buffer = load_state(momentum_buffer);
+    Values8<float> p = load_state(param, row, place, kind), buffer{};
+    if (variant.momentum == kLater) buffer = load_state(momentum_buffer, row, place, kind);
     const Values8<float> x = load_values(value, row, place, kind);
     with_flag(variant.has_l2_decay, [&](auto l2) {
       const auto update = [&](auto momentum, auto nesterov) {

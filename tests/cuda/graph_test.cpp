@@ -50,7 +50,17 @@ class Graph {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-class CudaGraph : public OnCuda {};
+class CudaGraph : public OnCuda {
+ protected:
+  template <class... Parts>
+  void expect_capture_refused(Training& training, const Parts&... parts) {
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    EXPECT_THAT([&] { training.window_and_step(); }, throws_saying(parts...));
+    cudaGraph_t graph = nullptr;
+    (void)cudaStreamEndCapture(stream, &graph);
+    if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  }
+};
 
 TEST_F(CudaGraph, ReplaysTrainAsCallsDo) {
   Training direct(backend, 1), captured(backend, 1);
@@ -87,11 +97,7 @@ TEST_F(CudaGraph, ReplaysTrainAsCallsDo) {
 
 TEST_F(CudaGraph, ACaptureWithoutAWindowBeforeIsRefused) {
   Training training(backend, 2);
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  EXPECT_THAT([&] { training.window_and_step(); }, throws_saying("captured into a graph", "one whole window"));
-  cudaGraph_t graph = nullptr;
-  (void)cudaStreamEndCapture(stream, &graph);
-  if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  expect_capture_refused(training, "captured into a graph", "one whole window");
 }
 
 TEST_F(CudaGraph, ACaptureWithOtherPointersIsRefused) {
@@ -99,22 +105,14 @@ TEST_F(CudaGraph, ACaptureWithOtherPointersIsRefused) {
   training.window_and_step();
   const HostTensor other = copy_of(training.grads[0][0].view());
   training.views[0][0] = other.view();
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  EXPECT_THAT([&] { training.window_and_step(); }, throws_saying("other pointers than before"));
-  cudaGraph_t graph = nullptr;
-  (void)cudaStreamEndCapture(stream, &graph);
-  if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  expect_capture_refused(training, "other pointers than before");
 }
 
 TEST_F(CudaGraph, ACaptureWithOptionsThatWereNotPublishedIsRefused) {
   Training training(backend, 4);
   training.window_and_step();
   training.optimizer.group(0).lr = 0.5;
-  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-  EXPECT_THAT([&] { training.window_and_step(); }, throws_saying("changed on the host"));
-  cudaGraph_t graph = nullptr;
-  (void)cudaStreamEndCapture(stream, &graph);
-  if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  expect_capture_refused(training, "changed on the host");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "src/backend/cuda/check.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <gradfuse/error.hpp>

@@ -97,7 +97,7 @@ void CudaBackend::add(const AddPass& pass) const {
              "launching the add pass");
 }
 
-cuda::ValueArgs CudaBackend::value_args(const Values& values, std::span<const std::uint8_t> is_claimed) const {
+cuda::ValueArgs CudaBackend::value_args(const Values& values, const ControlPass* control) const {
   const CudaWorkTable& table = on_device(values.table);
   CudaWorkTable::Scratch& scratch = table.scratch();
   scratch.values.clear();
@@ -106,7 +106,7 @@ cuda::ValueArgs CudaBackend::value_args(const Values& values, std::span<const st
     scratch.values.push_back({.acc = values.acc.is_written[tensor] != 0 ? values.acc.data[tensor] : nullptr,
                               .pending = has_pending ? values.pending[tensor].data : nullptr,
                               .pending_dtype = has_pending ? values.pending[tensor].dtype : DType::kFloat32,
-                              .is_claimed = is_claimed.empty() ? 0u : is_claimed[tensor]});
+                              .is_claimed = control == nullptr ? 0u : control->is_claimed[tensor]});
   }
   return {.work = table.on_device(),
           .values = resident(memory_, scratch, scratch.values),
@@ -116,7 +116,7 @@ cuda::ValueArgs CudaBackend::value_args(const Values& values, std::span<const st
 
 void CudaBackend::stats(const StatsPass& pass) const {
   const PassScope scope("stats", memory_.device());
-  check_cuda(cuda::stats(target(), value_args(pass.values, {}), {pass.sums.by_chunk, pass.sums.by_tensor}),
+  check_cuda(cuda::stats(target(), value_args(pass.values, nullptr), {pass.sums.by_chunk, pass.sums.by_tensor}),
              "launching the stats pass");
 }
 
@@ -175,8 +175,7 @@ void CudaBackend::adam(const AdamPass& pass) const {
                              .group = pass.group_of[tensor]});
   }
   scratch.adam_coefs.grow(memory_, pass.tensors.size());
-  const cuda::AdamArgs args{.values = value_args(pass.values, pass.control == nullptr ? std::span<const std::uint8_t>{}
-                                                                                      : pass.control->is_claimed),
+  const cuda::AdamArgs args{.values = value_args(pass.values, pass.control),
                             .entries = resident(memory_, scratch, scratch.adams),
                             .groups = pass.groups,
                             .coefs = scratch.adam_coefs.data()};
@@ -197,8 +196,7 @@ void CudaBackend::sgd(const SgdPass& pass) const {
   }
   scratch.sgd_coefs.grow(memory_, pass.tensors.size());
   scratch.is_first_step.grow(memory_, pass.tensors.size());
-  const cuda::SgdArgs args{.values = value_args(pass.values, pass.control == nullptr ? std::span<const std::uint8_t>{}
-                                                                                     : pass.control->is_claimed),
+  const cuda::SgdArgs args{.values = value_args(pass.values, pass.control),
                            .entries = resident(memory_, scratch, scratch.sgds),
                            .groups = pass.groups,
                            .coefs = scratch.sgd_coefs.data(),

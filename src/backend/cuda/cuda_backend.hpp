@@ -33,7 +33,8 @@ class CudaBackend final : public Backend {
 
  private:
   cuda::Target target() const noexcept { return {memory_.stream(), num_sms_}; }
-  cuda::ValueArgs value_args(const Values& values, std::span<const std::uint8_t> is_claimed) const;
+  /// `control` null: nobody asks who claimed what.
+  cuda::ValueArgs value_args(const Values& values, const ControlPass* control) const;
   double* fold_scratch(const WorkTable& table) const;
   cuda::ControlArgs control_args(const WorkTable& table, const ControlPass& pass) const;
   template <class Args, class Pass>

@@ -1,42 +1,22 @@
 #include "engine/access.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
 #include <map>
 #include <simt/access.hpp>
-#include <simt/counters.hpp>
 #include <simt/fault.hpp>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "engine/counting.hpp"
+#include "engine/launch_state.hpp"
 #include "engine/memory.hpp"
 
 namespace simt {
 namespace {
 
-constexpr unsigned kWarpSize = 32;
-constexpr std::size_t kSector = 32;
-
-// The k-th load of 16 bytes, say, of each lane of a warp are one access of the warp. Lanes that take no part in some
-// accesses would shift the count of the others of that kind: so counts begin anew whenever the lanes meet.
-struct WarpAccess {
-  unsigned num_lanes = 0;
-  std::uintptr_t sectors[kWarpSize];  // an access lies in one
-};
-struct Stream {  // of a warp: loads or stores of one width
-  std::vector<WarpAccess> accesses;
-  unsigned count[kWarpSize] = {};
-};
-struct WarpTraffic {
-  Stream streams[2][5];
-};
-
 struct Launch {
   std::string kernel;
   std::uint32_t number = 0;
-  std::map<std::pair<unsigned, unsigned>, WarpTraffic> warps;
   std::unordered_map<unsigned, std::uint32_t> block_epochs;
   std::map<std::pair<unsigned, unsigned>, std::uint32_t> warp_epochs;
   struct Shared {
@@ -49,16 +29,12 @@ struct Launch {
   std::vector<Shared> shared;
   // Of the running thread, looked up once for as long as it runs.
   RunningThread thread{~0u, ~0u};
-  WarpTraffic* traffic = nullptr;
   const std::uint32_t* block_epoch = nullptr;
   const std::uint32_t* warp_epoch = nullptr;
 };
 
 Launch launch;
 std::uint32_t next_launch = 1;
-std::uint64_t launches_of_all = 0;
-std::map<std::string, Counters, std::less<>> counters_of;
-Counters* counting = nullptr;
 
 std::string name_of(const AccessRecord& access) {
   return "thread " + std::to_string(access.thread) + " of block " + std::to_string(access.block);
@@ -71,44 +47,11 @@ std::string here() {
 
 void look_up_thread() {
   const RunningThread& now = *running_thread();
-  if (now.block == launch.thread.block && now.thread == launch.thread.thread && launch.traffic != nullptr) return;
+  if (now.block == launch.thread.block && now.thread == launch.thread.thread && launch.block_epoch != nullptr) return;
   launch.thread = now;
   const std::pair warp{now.block, now.thread / kWarpSize};
-  launch.traffic = &launch.warps[warp];
   launch.block_epoch = &launch.block_epochs[now.block];
   launch.warp_epoch = &launch.warp_epochs[warp];
-}
-
-void finish(Stream& stream, Traffic& traffic) {
-  for (WarpAccess& access : stream.accesses) {
-    std::uintptr_t* const end = access.sectors + access.num_lanes;
-    std::sort(access.sectors, end);
-    traffic.sectors += static_cast<std::uint64_t>(std::unique(access.sectors, end) - access.sectors);
-  }
-  stream.accesses.clear();
-  std::ranges::fill(stream.count, 0u);
-}
-void finish(WarpTraffic& warp) {
-  for (int width = 0; width < 5; ++width) {
-    finish(warp.streams[0][width], counting->loads[width]);
-    finish(warp.streams[1][width], counting->stores[width]);
-  }
-}
-
-void count(const void* address, std::size_t num_bytes, bool is_store) {
-  // A struct is taken in parts, as the hardware does.
-  const std::size_t part = std::min<std::size_t>(16, num_bytes % 16 == 0 ? 16 : num_bytes & (~num_bytes + 1));
-  const auto width = static_cast<unsigned>(std::countr_zero(part));
-  for (std::size_t offset = 0; offset < num_bytes; offset += part) {
-    Traffic& traffic = is_store ? counting->stores[width] : counting->loads[width];
-    traffic.bytes += part;
-    ++traffic.accesses;
-    Stream& stream = launch.traffic->streams[is_store][width];
-    const unsigned ordinal = stream.count[launch.thread.thread % kWarpSize]++;
-    if (ordinal >= stream.accesses.size()) stream.accesses.resize(ordinal + 1);
-    WarpAccess& access = stream.accesses[ordinal];
-    access.sectors[access.num_lanes++] = (reinterpret_cast<std::uintptr_t>(address) + offset) / kSector;
-  }
 }
 
 bool is_ordered(const AccessRecord& before, const AccessRecord& now) {
@@ -211,19 +154,13 @@ void begin_launch(const GridShape& shape) {
   launch = {};
   launch.kernel = shape.name;
   launch.number = next_launch++;
-  counting = &counters_of[launch.kernel];
-  ++counting->launches;
-  ++launches_of_all;
+  begin_counting(shape.name);
 }
-void end_launch() {
-  for (auto& [key, warp] : launch.warps) finish(warp);
-}
+void end_launch() { end_counting(); }
 
 void passed_barrier(unsigned block) { ++launch.block_epochs[block]; }
 void passed_warp_op(unsigned block, unsigned warp, unsigned mask) {
-  if (mask != ~0u) return;
-  const auto found = launch.warps.find({block, warp});
-  if (found != launch.warps.end()) finish(found->second);
+  if (mask == ~0u) lanes_have_met(block, warp);
 }
 void passed_warp_sync(unsigned block, unsigned warp) { ++launch.warp_epochs[{block, warp}]; }
 void made_shared_memory(unsigned block, const void* data, std::size_t num_bytes) {
@@ -233,15 +170,15 @@ void made_shared_memory(unsigned block, const void* data, std::size_t num_bytes)
 
 void check_load(const void* from, std::size_t num_bytes, std::size_t alignment) {
   check_global(find_global(from, num_bytes, alignment), from, num_bytes, Access::kLoad);
-  count(from, num_bytes, false);
+  count_access(launch.thread, from, num_bytes, false);
 }
 void check_store(const void* to, std::size_t num_bytes, std::size_t alignment) {
   check_global(find_global(to, num_bytes, alignment), to, num_bytes, Access::kStore);
-  count(to, num_bytes, true);
+  count_access(launch.thread, to, num_bytes, true);
 }
 void check_atomic(const void* at, std::size_t num_bytes) {
   check_global(find_global(at, num_bytes, num_bytes), at, num_bytes, Access::kAtomic);
-  ++counting->atomics;
+  count_atomic();
 }
 void check_shared_load(const void* from, std::size_t num_bytes) { check_shared(from, num_bytes, Access::kLoad); }
 void check_shared_store(const void* to, std::size_t num_bytes) { check_shared(to, num_bytes, Access::kStore); }
@@ -251,22 +188,6 @@ __attribute__((no_sanitize("address"))) void copy_checked(void* to, const void* 
   auto* out = static_cast<volatile unsigned char*>(to);
   const auto* in = static_cast<const volatile unsigned char*>(from);
   for (std::size_t i = 0; i < num_bytes; ++i) out[i] = in[i];
-}
-
-std::uint64_t Counters::sectors() const {
-  std::uint64_t sum = 0;
-  for (const Traffic& traffic : loads) sum += traffic.sectors;
-  for (const Traffic& traffic : stores) sum += traffic.sectors;
-  return sum;
-}
-Counters counters(std::string_view kernel) {
-  const auto found = counters_of.find(kernel);
-  return found == counters_of.end() ? Counters{} : found->second;
-}
-std::uint64_t num_launches() { return launches_of_all; }
-void reset_counters() {
-  counters_of.clear();
-  launches_of_all = 0;
 }
 
 }  // namespace simt

@@ -7,17 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SIMT_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SIMT_ASAN 1
-#endif
-#endif
-#if defined(SIMT_ASAN)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "engine/asan.hpp"
+
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
@@ -40,11 +31,7 @@ void fiber_main() {
   std::abort();
 }
 
-void Fiber::clean() {
-#if defined(SIMT_ASAN)
-  __asan_unpoison_memory_region(stack_, stack_bytes_);
-#endif
-}
+void Fiber::clean() { open_memory(stack_, stack_bytes_); }
 
 #if defined(__x86_64__)
 struct Fiber::Context {
@@ -79,10 +66,8 @@ simt_switch_stacks:
 void Fiber::reset(Entry entry, void* argument) {
   entry_ = entry;
   argument_ = argument;
-#if defined(SIMT_ASAN)  // the frames of the entry, which was left and never returned
-  constexpr std::size_t kEntryFrames = 4096;
-  __asan_unpoison_memory_region(stack_ + stack_bytes_ - kEntryFrames, kEntryFrames);
-#endif
+  constexpr std::size_t kEntryFrames = 4096;  // those of the entry, which was left and never returned
+  open_memory(stack_ + stack_bytes_ - kEntryFrames, kEntryFrames);
   auto* top = reinterpret_cast<void**>(stack_ + stack_bytes_);
   *--top = nullptr;  // as if called from nowhere: the stack is aligned as a function expects it on entry
   *--top = reinterpret_cast<void*>(&fiber_main);

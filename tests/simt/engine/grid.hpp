@@ -18,8 +18,7 @@ struct GridShape {
 /// Calls `kernel` once for each thread. @throws Fault  the first thing that a thread did wrong.
 void run_grid(const GridShape& shape, const std::function<void()>& kernel, std::uint64_t seed);
 
-/// Where a thread is in its kernel, for messages; "" outside of one.
-const char* running_kernel() noexcept;
+/// The device whose kernel runs; -1 outside of one.
 int running_device() noexcept;
 
 /// Where the running thread stands: which warp and lane it is, unique in the grid.

@@ -7,16 +7,7 @@
 #include <simt/fault.hpp>
 #include <string>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SIMT_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SIMT_ASAN 1
-#endif
-#endif
-#if defined(SIMT_ASAN)
-#include <sanitizer/asan_interface.h>
-#endif
+#include "engine/asan.hpp"
 
 namespace simt {
 namespace {
@@ -35,21 +26,6 @@ std::deque<Freed> quarantine;
 std::size_t bytes_in_quarantine = 0;
 constexpr std::size_t kMaxQuarantine = 64 << 20;
 
-void close(const std::byte* begin, std::size_t num_bytes) {
-#if defined(SIMT_ASAN)
-  __asan_poison_memory_region(begin, num_bytes);
-#else
-  (void)begin, (void)num_bytes;
-#endif
-}
-void open(const std::byte* begin, std::size_t num_bytes) {
-#if defined(SIMT_ASAN)
-  __asan_unpoison_memory_region(begin, num_bytes);
-#else
-  (void)begin, (void)num_bytes;
-#endif
-}
-
 /// Where a copy may read or write: memory of a device is opened for as long as it takes.
 class Opened {
  public:
@@ -63,10 +39,10 @@ class Opened {
                                                std::to_string(allocation_->num_bytes));
     }
     num_bytes_ = num_bytes;
-    if (allocation_->kind == MemoryKind::kDevice) open(begin_, num_bytes_);
+    if (allocation_->kind == MemoryKind::kDevice) open_memory(begin_, num_bytes_);
   }
   ~Opened() {
-    if (allocation_ != nullptr && allocation_->kind == MemoryKind::kDevice) close(begin_, num_bytes_);
+    if (allocation_ != nullptr && allocation_->kind == MemoryKind::kDevice) close_memory(begin_, num_bytes_);
   }
   Allocation* allocation() const { return allocation_; }
   std::size_t offset() const { return static_cast<std::size_t>(begin_ - allocation_->data); }
@@ -90,8 +66,8 @@ Allocation* allocate(MemoryKind kind, int device, std::size_t num_bytes) {
   allocation->kind = kind;
   allocation->device = device;
   if (kind == MemoryKind::kDevice) allocation->is_initialized.resize(num_bytes);
-  close(allocation->storage.get(), total);
-  if (kind != MemoryKind::kDevice) open(allocation->data, num_bytes);
+  close_memory(allocation->storage.get(), total);
+  if (kind != MemoryKind::kDevice) open_memory(allocation->data, num_bytes);
   Allocation* result = allocation.get();
   allocations.emplace(result->data, std::move(allocation));
   return result;
@@ -99,11 +75,11 @@ Allocation* allocate(MemoryKind kind, int device, std::size_t num_bytes) {
 
 void release(Allocation* allocation) {
   const std::size_t total = allocation->num_bytes + 2 * kGuard + kAlignment;
-  close(allocation->storage.get(), total);
+  close_memory(allocation->storage.get(), total);
   quarantine.push_back({std::move(allocation->storage), total});
   bytes_in_quarantine += total;
   while (bytes_in_quarantine > kMaxQuarantine) {
-    open(quarantine.front().storage.get(), quarantine.front().num_bytes);
+    open_memory(quarantine.front().storage.get(), quarantine.front().num_bytes);
     bytes_in_quarantine -= quarantine.front().num_bytes;
     quarantine.pop_front();
   }
