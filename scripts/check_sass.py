@@ -24,27 +24,32 @@ MARKERS = ("<!-- sass: begin -->", "<!-- sass: end -->")
 
 @dataclasses.dataclass(frozen=True)
 class Promise:
-    """Of one kernel. Registers: the most that its launch bounds leave room for."""
+    """Of one kernel. `registers`: its budget up to sm_90; `on_blackwell`: from sm_100 on, where nvcc takes more."""
 
     registers: int
+    on_blackwell: int | None = None
     vector_loads: bool = True
     vector_stores: bool = True
     fp64: bool = False  # FP64 arithmetic is for sums of squares, scalars, and reference work in FP64
 
+    def budget(self, arch):
+        is_blackwell = int(re.search(r"\d+", arch)[0]) >= 100
+        return self.on_blackwell if is_blackwell and self.on_blackwell else self.registers
 
-# By name, the template argument with it. 256 threads a block: 80 registers are three blocks on an SM, 128 two.
+
+# By name, the template argument with it. 128 threads a block: 80 registers are six blocks on an SM, 128 four, 168 three.
 PROMISES = {
     "add_kernel<float>": Promise(80),
     "add_kernel<double>": Promise(80, fp64=True),
-    "stats_kernel<float>": Promise(80, vector_stores=False, fp64=True),
+    "stats_kernel<float>": Promise(80, 128, vector_stores=False, fp64=True),
     "stats_kernel<double>": Promise(255, vector_stores=False, fp64=True),
-    "adam_kernel<float>": Promise(128),
+    "adam_kernel<float>": Promise(128, 168),
     "adam_kernel<double>": Promise(255, fp64=True),
-    "sgd_kernel<float>": Promise(128),
+    "sgd_kernel<float>": Promise(128, 168),
     "sgd_kernel<double>": Promise(255, fp64=True),
     "zero_kernel": Promise(64, vector_loads=False),
-    "scale_kernel": Promise(64),
-    "axpby_kernel": Promise(64),
+    "scale_kernel": Promise(64, 80),
+    "axpby_kernel": Promise(64, 80),
     "max_magnitude_kernel": Promise(64, vector_stores=False),
     # One block of 1024 threads.
     "control_kernel<AdamArgs>": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
@@ -118,13 +123,13 @@ def read_kernels(nvcc, arch):
     return kernels
 
 
-def broken_promises(kernels):
+def broken_promises(kernels, arch):
     for name in sorted(set(PROMISES) ^ set(kernels)):
         yield f"{name}: {'no such kernel' if name in PROMISES else 'nothing is promised of it'}"
     for name in sorted(set(PROMISES) & set(kernels)):
         promise, kernel = PROMISES[name], kernels[name]
-        if kernel.registers > promise.registers:
-            yield f"{name}: {kernel.registers} registers, above its budget of {promise.registers}"
+        if kernel.registers > promise.budget(arch):
+            yield f"{name}: {kernel.registers} registers, above its budget of {promise.budget(arch)}"
         if kernel.spill_bytes:
             yield f"{name}: {kernel.spill_bytes} bytes spilled"
         if kernel.counts["local"]:
@@ -144,7 +149,7 @@ def table(kernels, arch):
              "|---|---|---|---|---|---|---|---|---|"]
     for name, kernel in sorted(kernels.items()):
         c = kernel.counts
-        budget = PROMISES[name].registers if name in PROMISES else "-"
+        budget = PROMISES[name].budget(arch) if name in PROMISES else "-"
         lines.append(f"| {name} | {kernel.registers} | {budget} | {kernel.spill_bytes} | {c['local']} | "
                      f"{c['vector_loads']} | {c['vector_stores']} | {c['ffma']} | {c['fp64']} |")
     return "\n".join(lines)
@@ -164,7 +169,7 @@ def main():
         page = arguments.markdown.read_text()
         before, rest = page.split(MARKERS[0])
         arguments.markdown.write_text(f"{before}{MARKERS[0]}\n{text}\n{MARKERS[1]}{rest.split(MARKERS[1])[1]}")
-    broken = list(broken_promises(kernels))
+    broken = list(broken_promises(kernels, arguments.arch))
     for promise in broken:
         print(f"broken: {promise}", file=sys.stderr)
     return 1 if broken else 0

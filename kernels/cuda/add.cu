@@ -30,10 +30,10 @@ __device__ inline bool add_chunk(const Grad* grad, Acc* acc, bool is_first, Acc 
   return found_nonfinite;
 }
 
-// Three blocks allow 80 registers a thread: 24 warps on an SM, with 48 bytes in flight a thread, are 36 KiB, where 3.3
+// Six blocks allow 80 registers a thread: 24 warps on an SM, with 48 bytes in flight a thread, are 36 KiB, where 3.3
 // TB/s at 800 ns on 132 SMs need 20 KiB (Little's law).
 template <class Acc>
-__global__ void __launch_bounds__(kBlockSize, 3) add_kernel(AddArgs args) {
+__global__ void __launch_bounds__(kBlockSize, 6) add_kernel(AddArgs args) {
   for_each_chunk(args.work.chunks, args.first_chunk, args.end_chunk, [&](const Chunk& chunk, std::uint64_t) {
     const AddEntry* entry = args.entries + chunk.tensor;
     const void* grad = load(&entry->grad);
