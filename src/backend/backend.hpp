@@ -22,10 +22,16 @@ namespace gradfuse {
 using element::ControlBlock;
 using element::kNoIndex;
 
+/// By tensor: not 0 if in each array of the table beside it the tensor's memory begins where that of the tensor before
+/// ends. A backend may take such tensors in one go: a thousand small ones then cost hardly more than a large one.
+/// Empty: that is known of none.
+using Joins = std::span<const std::uint8_t>;
+
 /// The accumulator, by tensor.
 struct AccumulatorTable {
   DType dtype;
   std::span<void* const> data;
+  Joins joins;
   std::span<const std::uint8_t> is_written;  // holds something of this window; else its content is garbage
 };
 
@@ -33,6 +39,7 @@ struct AddPass {
   const WorkTable& table;
   std::size_t first_tensor, end_tensor;    // only these may have gradients
   std::span<const ConstTensorView> grads;  // by tensor; where absent, the tensor is not touched
+  Joins grad_joins;
   AccumulatorTable acc;
   float weight;
   std::uint32_t micro_batch;
@@ -45,7 +52,8 @@ struct Values {
   const WorkTable& table;
   AccumulatorTable acc;
   std::span<const ConstTensorView> pending;  // by tensor, or empty
-  float weight;                              // of what is pending
+  Joins pending_joins;
+  float weight;  // of what is pending
 
   bool has_pending(std::size_t tensor) const { return !pending.empty() && !pending[tensor].is_absent(); }
   bool is_absent(std::size_t tensor) const { return acc.is_written[tensor] == 0 && !has_pending(tensor); }
@@ -91,6 +99,7 @@ template <class Tensor, class HyperParameters>
 struct StepPass {
   Values values;
   std::span<const Tensor> tensors;
+  Joins joins;                              // of the tensors and their groups
   std::span<const std::uint32_t> group_of;  // by tensor
   const HyperParameters* groups;
   const ControlPass* control;  // null: the values are ready to be applied, unseen

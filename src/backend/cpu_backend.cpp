@@ -40,13 +40,11 @@ void step_pass(const cpu::Loops& loops, int threads, const Pass& pass, Update up
   if (pass.control != nullptr && pass.control->control->outcome != StepOutcome::kApplied) return;
   const Values& values = pass.values;
   const cpu::Store store = store_for(values.table.numel(), DType::kFloat16);
-  const auto is_next = [&pass, &values](const Chunk& before, const Chunk& next) {
-    return pass.group_of[before.tensor] == pass.group_of[next.tensor] &&
-           step_of(pass, before.tensor) == step_of(pass, next.tensor) &&
-           continues(pass.tensors[before.tensor], before, pass.tensors[next.tensor], next) &&
-           continues(values, before, next);
+  const auto is_in_run = [&pass, &values](std::uint32_t tensor) {
+    return !pass.joins.empty() && pass.joins[tensor] != 0 && step_of(pass, tensor) == step_of(pass, tensor - 1) &&
+           is_joined(values, tensor);
   };
-  for_each_run(values.table, values.table.all_chunks(), threads, is_next,
+  for_each_run(values.table, values.table.all_chunks(), threads, is_in_run,
                [&loops, &pass, &values, store, update](std::span<const Chunk> run, std::size_t run_numel) mutable {
                  const Chunk& first = run.front();
                  if (values.is_absent(first.tensor)) return;
@@ -100,8 +98,8 @@ bool add_run(const cpu::Loops& loops, const AddPass& pass, const Chunk& chunk, s
 }
 
 bool is_finite(const cpu::Loops& loops, const AccumulatorTable& acc, const Chunk& chunk) {
-  const void* data = element_at(acc.data[chunk.tensor], acc.dtype, chunk.begin);
-  return loops.max_magnitude_bits[index_of(acc.dtype)](data, chunk.numel) < 0x7f800000u;
+  const float* data = static_cast<const float*>(acc.data[chunk.tensor]) + chunk.begin;
+  return loops.max_magnitude_bits[index_of(DType::kFloat32)](data, chunk.numel) < 0x7f800000u;
 }
 
 }  // namespace
@@ -111,11 +109,12 @@ BackendInfo CpuBackend::info() const { return {"cpu", std::string(loops_.target)
 void CpuBackend::add(const AddPass& pass) const {
   const ChunkRange range{pass.table.chunks_of(pass.first_tensor).begin, pass.table.chunks_of(pass.end_tensor - 1).end};
   const cpu::Store store = store_for(pass.table.numel(), DType::kFloat32);
-  const auto is_next = [&](const Chunk& before, const Chunk& next) {
-    return continues(pass.acc, before, next) &&
-           continues(pass.grads[before.tensor], before, pass.grads[next.tensor], next);
+  // With the FP64 accumulator, for reference work, each tensor by itself: `is_finite` knows FP32.
+  const Joins joins = pass.acc.dtype == DType::kFloat32 ? pass.grad_joins : Joins{};
+  const auto is_in_run = [acc = pass.acc, joins](std::uint32_t tensor) {
+    return !joins.empty() && joins[tensor] != 0 && is_joined(acc, tensor);
   };
-  for_each_run(pass.table, range, threads_, is_next, [&](std::span<const Chunk> run, std::size_t numel) {
+  for_each_run(pass.table, range, threads_, is_in_run, [&](std::span<const Chunk> run, std::size_t numel) {
     const Chunk& first = run.front();
     if (pass.grads[first.tensor].is_absent()) return;
     if (!add_run(loops_, pass, first, numel, store)) return;

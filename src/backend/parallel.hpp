@@ -29,17 +29,18 @@ void for_each_chunk(const WorkTable& table, ChunkRange range, int num_threads, B
   });
 }
 
-/// Calls `body(run, numel)` for each run of `range`, in parallel as above. A run is a chunk, or several small ones that
-/// `continues(previous, next)` finds next to each other in memory: to work through a thousand small tensors of one
-/// array costs hardly more than one large tensor, where order does not matter.
-template <class Continues, class Body>
-void for_each_run(const WorkTable& table, ChunkRange range, int num_threads, Continues continues, Body body) {
-  for_each_part(table, range, num_threads, [chunks = table.chunks(), continues, body](ChunkRange part) mutable {
+/// Calls `body(run, numel)` for each run of `range`, in parallel as above. A run is a chunk, or those of several
+/// tensors, each of which `is_joined(tensor)` says to follow the one before.
+template <class IsJoined, class Body>
+void for_each_run(const WorkTable& table, ChunkRange range, int num_threads, IsJoined is_joined, Body body) {
+  for_each_part(table, range, num_threads, [chunks = table.chunks(), is_joined, body](ChunkRange part) mutable {
     for (std::size_t begin = part.begin, end; begin < part.end; begin = end) {
       std::int64_t numel = chunks[begin].numel;
       for (end = begin + 1; end < part.end; ++end) {
-        if (numel + chunks[end].numel > kChunkSize || !continues(chunks[end - 1], chunks[end])) break;
-        numel += chunks[end].numel;
+        const Chunk& next = chunks[end];
+        if (numel + next.numel > kChunkSize || next.tensor != chunks[end - 1].tensor + 1) break;
+        if (!is_joined(next.tensor)) break;
+        numel += next.numel;
       }
       body(chunks.subspan(begin, end - begin), static_cast<std::size_t>(numel));
     }

@@ -2,11 +2,18 @@
 #include <optional>
 
 #include "src/core/groups.hpp"
+#include "src/core/joins.hpp"
 #include "src/core/optimizer_rule.hpp"
 #include "src/core/segments.hpp"
 
 namespace gradfuse {
 namespace {
+
+bool are_joined(const AdamTensor& tensor, std::size_t numel, const AdamTensor& next) {
+  return is_joined(tensor.param, numel, next.param) && is_joined(tensor.exp_avg, numel, next.exp_avg) &&
+         is_joined(tensor.exp_avg_sq, numel, next.exp_avg_sq) &&
+         is_joined(tensor.max_exp_avg_sq, numel, next.max_exp_avg_sq) && is_joined(tensor.model, next.model);
+}
 
 template <class Options>
 class AdamRule final : public OptimizerRule {
@@ -36,13 +43,21 @@ class AdamRule final : public OptimizerRule {
                           .exp_avg_sq = static_cast<float*>(exp_avg_sq_[tensor]),
                           .max_exp_avg_sq = static_cast<float*>(max_exp_avg_sq_[tensor]),
                           .model = params[tensor].model});
+      joins_.push_back(tensor > 0 && params[tensor - 1].group == params[tensor].group &&
+                       are_joined(tensors_[tensor - 1], params[tensor - 1].param.numel, tensors_[tensor]));
     }
   }
 
   void publish(const DeviceMemory& memory) override { groups_.publish(memory); }
 
   void step(const Backend& backend, const StepInputs& inputs) override {
-    backend.adam({inputs.values, tensors_, inputs.group_of, groups_.publish(backend.memory()), &inputs.control, 0});
+    backend.adam({.values = inputs.values,
+                  .tensors = tensors_,
+                  .joins = joins_,
+                  .group_of = inputs.group_of,
+                  .groups = groups_.publish(backend.memory()),
+                  .control = &inputs.control,
+                  .step = 0});
   }
 
   std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {
@@ -56,6 +71,7 @@ class AdamRule final : public OptimizerRule {
   Groups<Options> groups_;
   Segments exp_avg_{DType::kFloat32}, exp_avg_sq_{DType::kFloat32}, max_exp_avg_sq_{DType::kFloat32};
   std::vector<AdamTensor> tensors_;
+  std::vector<std::uint8_t> joins_;           // by tensor
   std::vector<std::optional<bool>> amsgrad_;  // by group: what its tensors have states for, once they have them
 };
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <gradfuse/error.hpp>
 #include <gradfuse/passes.hpp>
 
@@ -9,6 +10,7 @@
 #include "src/core/check_hyper.hpp"
 #include "src/core/check_view.hpp"
 #include "src/core/hyper_parameters.hpp"
+#include "src/core/joins.hpp"
 
 namespace gradfuse {
 namespace {
@@ -65,6 +67,16 @@ void check_float32(const NamedList& list) {
   }
 }
 
+/// Where every list of a step goes on from tensor to tensor.
+std::vector<std::uint8_t> joins_of(std::span<const NamedList> lists) {
+  std::vector<std::uint8_t> joins(lists.front().list.views().size(), 0);
+  for (std::size_t t = 1; t < joins.size(); ++t) {
+    joins[t] = std::ranges::all_of(
+        lists, [&](const NamedList& named) { return is_joined(named.list.views()[t - 1], named.list.views()[t]); });
+  }
+  return joins;
+}
+
 /// The lists of a step: float32, of one shape, none sharing memory with another.
 void check_step_lists(std::span<const NamedList> lists) {
   for (std::size_t i = 0; i < lists.size(); ++i) {
@@ -90,7 +102,13 @@ struct ReadyValues {
       pending.push_back(in_place ? ConstTensorView{} : view);
     }
   }
-  Values values() const { return {table, {DType::kFloat32, data, is_written}, pending, 1.0f}; }
+  Values values(Joins joins) const {
+    return {.table = table,
+            .acc = {DType::kFloat32, data, joins, is_written},
+            .pending = pending,
+            .pending_joins = joins,
+            .weight = 1.0f};
+  }
 
   const WorkTable& table;
   std::vector<void*> data;
@@ -131,7 +149,14 @@ void adam_pass(const AdamLists& lists, const element::AdamHyperParameters& hyper
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
   const ReadyValues grads(lists.grad);
   const Backend& backend = lists.param.backend();
-  backend.adam({grads.values(), tensors, group_of, Uploaded(backend, hyper).get(), nullptr, step});
+  const std::vector<std::uint8_t> joins = joins_of(all);
+  backend.adam({.values = grads.values(joins),
+                .tensors = tensors,
+                .joins = joins,
+                .group_of = group_of,
+                .groups = Uploaded(backend, hyper).get(),
+                .control = nullptr,
+                .step = step});
 }
 
 /// By tensor.
@@ -142,7 +167,7 @@ std::vector<double> sums_of_squares(const ConstTensorList& tensors) {
   by_chunk.grow(backend.memory(), tensors.table().chunks().size());
   by_tensor.grow(backend.memory(), tensors.views().size());
   const Sums sums{by_chunk.data(), by_tensor.data()};
-  backend.stats({values.values(), sums});
+  backend.stats({values.values({}), sums});
   backend.fold_sums(tensors.table(), sums);
   return by_tensor.to_host(backend.memory());
 }
@@ -223,7 +248,14 @@ void sgd_step(const SgdLists& lists, const SgdOptions& options, std::int64_t ste
   const std::vector<std::uint32_t> group_of(num_tensors, 0);
   const ReadyValues grads(lists.grad);
   const Backend& backend = lists.param.backend();
-  backend.sgd({grads.values(), tensors, group_of, Uploaded(backend, hyper).get(), nullptr, step});
+  const std::vector<std::uint8_t> joins = joins_of(all);
+  backend.sgd({.values = grads.values(joins),
+               .tensors = tensors,
+               .joins = joins,
+               .group_of = group_of,
+               .groups = Uploaded(backend, hyper).get(),
+               .control = nullptr,
+               .step = step});
 }
 
 }  // namespace gradfuse

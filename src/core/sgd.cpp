@@ -2,11 +2,17 @@
 #include <optional>
 
 #include "src/core/groups.hpp"
+#include "src/core/joins.hpp"
 #include "src/core/optimizer_rule.hpp"
 #include "src/core/segments.hpp"
 
 namespace gradfuse {
 namespace {
+
+bool are_joined(const SgdTensor& tensor, std::size_t numel, const SgdTensor& next) {
+  return is_joined(tensor.param, numel, next.param) && is_joined(tensor.momentum_buffer, numel, next.momentum_buffer) &&
+         is_joined(tensor.model, next.model);
+}
 
 class SgdRule final : public OptimizerRule {
  public:
@@ -34,13 +40,21 @@ class SgdRule final : public OptimizerRule {
       tensors_.push_back({.param = static_cast<float*>(params[tensor].param.data),
                           .momentum_buffer = static_cast<float*>(momentum_buffer_[tensor]),
                           .model = params[tensor].model});
+      joins_.push_back(tensor > 0 && params[tensor - 1].group == params[tensor].group &&
+                       are_joined(tensors_[tensor - 1], params[tensor - 1].param.numel, tensors_[tensor]));
     }
   }
 
   void publish(const DeviceMemory& memory) override { groups_.publish(memory); }
 
   void step(const Backend& backend, const StepInputs& inputs) override {
-    backend.sgd({inputs.values, tensors_, inputs.group_of, groups_.publish(backend.memory()), &inputs.control, 0});
+    backend.sgd({.values = inputs.values,
+                 .tensors = tensors_,
+                 .joins = joins_,
+                 .group_of = inputs.group_of,
+                 .groups = groups_.publish(backend.memory()),
+                 .control = &inputs.control,
+                 .step = 0});
   }
 
   std::vector<OptimizerState> state(const ParameterSet& params, std::size_t tensor) const override {
@@ -52,6 +66,7 @@ class SgdRule final : public OptimizerRule {
   Groups<SgdOptions> groups_;
   Segments momentum_buffer_{DType::kFloat32};
   std::vector<SgdTensor> tensors_;
+  std::vector<std::uint8_t> joins_;                // by tensor
   std::vector<std::optional<bool>> has_momentum_;  // by group: what its tensors have states for, once they have them
 };
 

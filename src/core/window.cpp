@@ -11,6 +11,7 @@
 #include "src/core/check_gradient.hpp"
 #include "src/core/check_view.hpp"
 #include "src/core/check_window.hpp"
+#include "src/core/joins.hpp"
 #include "src/core/window_state.hpp"
 
 namespace gradfuse {
@@ -40,13 +41,32 @@ void check_window_gradient(const WindowState& state, std::size_t tensor, const C
   }
 }
 
-/// Merges the gradients of [first, end) into the accumulator.
-void merge(WindowState& state, std::size_t first, std::size_t end, float weight) {
+/// The gradients are now those of [first, end).
+void grads_changed(WindowState& state, std::size_t first, std::size_t end) {
+  state.first_grad = first;
+  state.end_grad = end;
+  state.grads_are_written = false;
+  for (std::size_t t = std::max<std::size_t>(first, 1); t < std::min(end + 1, state.grads.size()); ++t) {
+    state.grad_joins[t] = is_joined(state.grads[t - 1], state.grads[t]);
+  }
+}
+
+void clear_grads(WindowState& state) {
+  const auto given = std::span(state.grads).subspan(state.first_grad, state.end_grad - state.first_grad);
+  std::ranges::fill(given, ConstTensorView{});
+  grads_changed(state, state.first_grad, state.end_grad);
+  state.first_grad = state.end_grad = 0;
+}
+
+/// Merges the gradients into the accumulator.
+void merge(WindowState& state, float weight) {
+  const std::size_t first = state.first_grad, end = state.end_grad;
   if (first >= end) return;
   state.params->backend()->add({.table = *state.table,
                                 .first_tensor = first,
                                 .end_tensor = end,
                                 .grads = state.grads,
+                                .grad_joins = state.grad_joins,
                                 .acc = state.accumulator(),
                                 .weight = weight,
                                 .micro_batch = static_cast<std::uint32_t>(state.micro_batches),
@@ -69,15 +89,15 @@ void check_not_full(const WindowState& state) {
                   state.micro_batches));
 }
 
-/// The gradients of [first, end) are those of one micro-batch, checked.
-void end_micro_batch(WindowState& state, const MicroBatch& micro_batch, std::size_t first, std::size_t end) {
+/// The gradients are those of one micro-batch, checked.
+void end_micro_batch(WindowState& state, const MicroBatch& micro_batch) {
   const auto weight = static_cast<float>(micro_batch.weight);
   state.is_full = will_be_full(state, micro_batch);
   if (weight != 0.0f && state.is_full) {
     state.has_pending = true;
     state.pending_weight = weight;
   } else if (weight != 0.0f) {
-    merge(state, first, end, weight);
+    merge(state, weight);
   }
   state.sum_of_counts += micro_batch.count.value_or(micro_batch.weight);
   state.has_claims = false;
@@ -94,18 +114,25 @@ void WindowState::grow() {
   for (const Parameter& parameter : params->parameters()) numels.push_back(parameter.param.numel);
   table = params->backend()->make_work_table(numels);
   for (std::size_t tensor = joined; tensor < params->size(); ++tensor) {
-    acc_memory.insert(acc[tensor], acc.view(*params, tensor).num_bytes(), tensor);
+    const TensorView view = acc.view(*params, tensor);
+    acc_memory.insert(view.data, view.num_bytes(), tensor);
+    acc_joins.push_back(tensor > 0 && is_joined(acc.view(*params, tensor - 1), view));
   }
   is_written.resize(params->size());
   is_claimed.resize(params->size());
   first_nonfinite.grow(params->backend()->memory(), params->size());
   grads.resize(params->size());
+  grad_joins.resize(params->size());  // 0: one at a time, until they are given anew
   must_check_all = true;
   grads_are_written = false;
 }
 
 Values WindowState::values() const {
-  return {*table, accumulator(), has_pending ? std::span(grads) : std::span<const ConstTensorView>{}, pending_weight};
+  return {.table = *table,
+          .acc = accumulator(),
+          .pending = has_pending ? std::span(grads) : std::span<const ConstTensorView>{},
+          .pending_joins = grad_joins,
+          .weight = pending_weight};
 }
 
 void WindowState::reset() noexcept {
@@ -144,9 +171,10 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
       if (!is_known && !grads[tensor].is_absent()) check_window_gradient(state, tensor, grads[tensor]);
     }
     std::copy(grads.begin(), grads.end(), state.grads.begin());
-    state.must_check_all = state.grads_are_written = false;
+    state.must_check_all = false;
+    grads_changed(state, 0, grads.size());
   }
-  end_micro_batch(state, micro_batch, 0, grads.size());
+  end_micro_batch(state, micro_batch);
   // The same views again will find their accumulators marked.
   state.grads_are_written = !state.is_full && micro_batch.weight != 0.0;
 }
@@ -166,17 +194,18 @@ void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch)
     first = std::min(first, gradient.tensor);
     end = std::max(end, gradient.tensor + 1);
   }
-  std::fill(state.grads.begin(), state.grads.end(), ConstTensorView{});
-  state.grads_are_written = false;
+  clear_grads(state);
   for (const Gradient& gradient : grads) {
     if (gradient.view.is_absent()) continue;
     if (!state.grads[gradient.tensor].is_absent()) {  // a second producer: a tensor has one gradient at a time
-      if (micro_batch.weight != 0.0) merge(state, first, end, static_cast<float>(micro_batch.weight));
-      std::fill(state.grads.begin(), state.grads.end(), ConstTensorView{});
+      grads_changed(state, first, end);
+      if (micro_batch.weight != 0.0) merge(state, static_cast<float>(micro_batch.weight));
+      clear_grads(state);
     }
     state.grads[gradient.tensor] = gradient.view;
   }
-  end_micro_batch(state, micro_batch, first, end);
+  if (first < end) grads_changed(state, first, end);
+  end_micro_batch(state, micro_batch);
 }
 
 AccumulatorSlot Window::claim(std::size_t tensor) {

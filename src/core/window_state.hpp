@@ -20,7 +20,7 @@ struct WindowState {
   void grow();
   /// Makes ready for the next window, when a step has ended this one.
   void reset() noexcept;
-  AccumulatorTable accumulator() const { return {options.accumulate, acc.data(), is_written}; }
+  AccumulatorTable accumulator() const { return {options.accumulate, acc.data(), acc_joins, is_written}; }
   /// What the step reads.
   Values values() const;
 
@@ -28,14 +28,17 @@ struct WindowState {
   WindowOptions options;
 
   Segments acc;
+  std::vector<std::uint8_t> acc_joins;
   AddressRanges acc_memory;
   std::unique_ptr<WorkTable> table;
   std::vector<std::uint8_t> is_written;  // by tensor: the accumulator holds something of this window
   std::vector<std::uint8_t> is_claimed;  // by tensor: a producer wrote the accumulator itself
   std::vector<ConstTensorView> grads;    // by tensor, of the last micro-batch; they passed the checks, and would again
-  bool must_check_all = true;            // those that are there may share memory with a tensor that joined since
-  bool grads_are_written = false;        // `is_written` knows of all of them
-  bool has_pending = false;              // they are not merged
+  std::vector<std::uint8_t> grad_joins;
+  std::size_t first_grad = 0, end_grad = 0;  // no other tensor has a gradient
+  bool must_check_all = true;                // those that are there may share memory with a tensor that joined since
+  bool grads_are_written = false;            // `is_written` knows of all of them
+  bool has_pending = false;                  // they are not merged
   float pending_weight = 1.0f;
   DeviceArray<std::uint32_t> first_nonfinite;  // by tensor
 
