@@ -1,5 +1,7 @@
 #pragma once
 // Which processor does the work, and how.
+#include <gradfuse/tensor_view.hpp>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,5 +55,10 @@ BackendInfo describe(const Backend& backend);
 
 /// Waits until everything queued is done. @throws Error  a pass has failed.
 void synchronize(const Backend& backend);
+
+/// Copies a tensor [numel] of the backend's device to host memory, in order with the passes; waits for it.
+void copy_to_host(const Backend& backend, const ConstTensorView& from, void* to);
+/// Copies from host memory, in order with the passes; `from` may be changed at once.
+void copy_from_host(const Backend& backend, const void* from, const TensorView& to);
 
 }  // namespace gradfuse

@@ -25,6 +25,11 @@ HWY_INLINE F32 fma(F32 a, F32 b, F32 c) { return {hn::MulAdd(a.v, b.v, c.v)}; }
 HWY_INLINE F32 sqrt(F32 a) { return {hn::Sqrt(a.v)}; }
 HWY_INLINE F32 max(F32 a, F32 b) { return {hn::IfThenElse(hn::Gt(a.v, b.v), a.v, b.v)}; }
 HWY_INLINE F32 splat(float value) { return {hn::Set(D32{}, value)}; }
+template <class F>
+HWY_INLINE F constant(float value) {
+  return splat(value);
+}
+HWY_INLINE F32 if_at_most(F32 a, F32 b, F32 yes, F32 no) { return {hn::IfThenElse(hn::Le(a.v, b.v), yes.v, no.v)}; }
 
 HWY_INLINE U32 operator+(U32 a, U32 b) { return U32(hn::Add(a.v, b.v)); }
 HWY_INLINE U32 operator&(U32 a, U32 b) { return U32(hn::And(a.v, b.v)); }
@@ -119,7 +124,7 @@ HWY_INLINE void store_lanes(F64Lanes a, double* to) {
 }
 /// The upper half of the lanes onto the lower, until one is left.
 template <class D>
-HWY_INLINE double fold_vector(D, hn::Vec<D> v) {
+HWY_INLINE hn::TFromD<D> fold_vector(D, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D{}) == 1) {
     return hn::GetLane(v);
   } else {
@@ -127,6 +132,7 @@ HWY_INLINE double fold_vector(D, hn::Vec<D> v) {
     return fold_vector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
 }
+HWY_INLINE float fold(F32 a) { return fold_vector(D32{}, a.v); }
 HWY_INLINE double fold(F64Lanes a) { return fold_vector(D64{}, hn::Add(a.low, a.high)); }
 HWY_INLINE F64Lanes add_squares(F32 x, F64Lanes sums) {
   const auto low = hn::PromoteTo(D64{}, hn::LowerHalf(x.v));

@@ -4,12 +4,16 @@
 #include "kernels/element/accumulate.hpp"
 #include "kernels/element/adam.hpp"
 #include "kernels/element/sgd.hpp"
+#include "kernels/element/transcendental.hpp"
+
+#include "kernels/element/activation.hpp"
 
 #include "kernels/cpu/vector_walk-inl.hpp"
 
 #include "kernels/cpu/accumulate-inl.hpp"
 #include "kernels/cpu/value-inl.hpp"
 
+#include "kernels/cpu/layers-inl.hpp"
 #include "kernels/cpu/norm-inl.hpp"
 #include "kernels/cpu/scale-inl.hpp"
 #include "kernels/cpu/step-inl.hpp"
@@ -49,5 +53,9 @@ inline Loops make_loops(std::string_view target) {
   loops.adam = {{{adam_loop<false, false>, adam_loop<false, true>}, {adam_loop<true, false>, adam_loop<true, true>}}};
   loops.sgd = {sgd_loops<false>(), sgd_loops<true>()};
   loops.zero = zero_loop;
+  loops.layers = {.activate = {activate_loop<Relu>, activate_loop<Gelu>},
+                  .activation_gradient = {activation_gradient_loop<Relu>, activation_gradient_loop<Gelu>},
+                  .sum_of_exponentials = sum_of_exponentials_loop,
+                  .softmax_gradient = softmax_gradient_loop};
   return loops;
 }

@@ -41,6 +41,17 @@ struct SgdRun {
 template <class T>
 using PerDType = std::array<T, kNumDTypes>;  // indexed by DType
 
+/// Of the layers of a net, what is more than moving memory.
+struct LayerLoops {
+  std::array<void (*)(const float* x, float* y, std::size_t numel), 2> activate;  // [relu, gelu]
+  /// Turns the gradient of the outputs into that of the inputs `x`.
+  std::array<void (*)(const float* x, float* grad, std::size_t numel), 2> activation_gradient;
+  /// Of exp(x - shift), in 32 lanes, folded in halves.
+  float (*sum_of_exponentials)(const float* x, float shift, std::size_t numel);
+  /// Each logit becomes `scale * exp(logit - log_sum)`.
+  void (*softmax_gradient)(float log_sum, float scale, float* logits, std::size_t numel);
+};
+
 struct Loops {
   std::string_view target;
 
@@ -67,6 +78,8 @@ struct Loops {
   /// out = a * x + b * y, as fma(a, x, b * y). [x]
   PerDType<void (*)(float a, const void* x, float b, const float* y, float* out, std::size_t numel)> axpby;
   void (*zero)(float* out, std::size_t numel, Store);
+
+  LayerLoops layers;
 };
 
 /// The targets that this processor can run, the fastest first; the last is always "scalar".

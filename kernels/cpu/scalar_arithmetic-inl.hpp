@@ -6,12 +6,16 @@ using U32 = std::uint32_t;
 inline constexpr std::size_t kLanes = 1;
 
 using element::bfloat16_from_float_bits;
+using element::constant;
 using element::float_bits_from_bfloat16;
+using element::float_of;
 using element::fma;
+using element::if_at_most;
 using element::max;
 using element::sqrt;
 
 inline std::uint32_t max(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
+inline float fold(float value) { return value; }
 inline float splat(float value) { return value; }
 inline std::uint32_t bits_of(float value) { return element::bits_of_float(value); }
 inline bool any_nan(float value) { return value != value; }

@@ -1,8 +1,11 @@
 // The loops compiled for one element at a time, on any processor.
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/loops.hpp"
+#include "kernels/element/lane_sum.hpp"
 
 namespace gradfuse::cpu {
 namespace scalar_target {

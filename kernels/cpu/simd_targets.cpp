@@ -6,11 +6,14 @@
 #include <hwy/highway.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/loops.hpp"
+#include "kernels/element/lane_sum.hpp"
 
 // Highway always compiles a baseline; where that has no fused multiply-add, scalar_target.cpp stands in for it.
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128

@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kBlockSize, 6) add_kernel(AddArgs args) {
 
 cudaError_t add(const Target& target, const AddArgs& args) {
   const std::uint64_t num_chunks = args.end_chunk - args.first_chunk;
-  return args.acc_is_float64 ? launch_for_chunks("add_kernel<double>", target, num_chunks, add_kernel<double>, args)
-                             : launch_for_chunks("add_kernel", target, num_chunks, add_kernel<float>, args);
+  return args.acc_is_float64 ? launch_for_warps("add_kernel<double>", target, num_chunks, add_kernel<double>, args)
+                             : launch_for_warps("add_kernel", target, num_chunks, add_kernel<float>, args);
 }
 
 }  // namespace gradfuse::cuda

@@ -9,6 +9,9 @@
 #define GF_SHARED(name, ...)               \
   __shared__ __VA_ARGS__ name##_in_shared; \
   ::gradfuse::cuda::Shared<__VA_ARGS__> name(name##_in_shared)
+#define GF_SHARED_ARRAY(name, type, size) \
+  __shared__ type name##_in_shared[size]; \
+  ::gradfuse::cuda::SharedArray<type> name(name##_in_shared)
 /// Before a loop over a thread's slots: its arrays must end up in registers.
 #define GF_UNROLL _Pragma("unroll")
 
@@ -25,6 +28,17 @@ class Shared {
 
  private:
   T& storage_;
+};
+
+template <class T>
+class SharedArray {
+ public:
+  __device__ explicit SharedArray(T* storage) : storage_(storage) {}
+  __device__ T get(unsigned index) const { return storage_[index]; }
+  __device__ void set(unsigned index, T value) { storage_[index] = value; }
+
+ private:
+  T* storage_;
 };
 
 // That pointers are to global memory is known here and not to the compiler, when they come from a table.

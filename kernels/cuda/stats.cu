@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(kBlockSize, sizeof(Acc) == sizeof(float) ? 4 :
 cudaError_t stats(const Target& target, const ValueArgs& values, const SumsArgs& sums) {
   const std::uint64_t num_chunks = values.work.num_chunks;
   return values.acc_is_float64
-             ? launch_for_chunks("stats_kernel<double>", target, num_chunks, stats_kernel<double>, values, sums)
-             : launch_for_chunks("stats_kernel", target, num_chunks, stats_kernel<float>, values, sums);
+             ? launch_for_warps("stats_kernel<double>", target, num_chunks, stats_kernel<double>, values, sums)
+             : launch_for_warps("stats_kernel", target, num_chunks, stats_kernel<float>, values, sums);
 }
 
 }  // namespace gradfuse::cuda

@@ -182,14 +182,14 @@ __global__ void __launch_bounds__(kBlockSize, kBlocksPerSm<Acc>)
 cudaError_t adam(const Target& target, const AdamArgs& args, const element::ControlBlock* verdict) {
   const std::uint64_t num_chunks = args.values.work.num_chunks;
   return args.values.acc_is_float64
-             ? launch_for_chunks("adam_kernel<double>", target, num_chunks, adam_kernel<double>, args, verdict)
-             : launch_for_chunks("adam_kernel", target, num_chunks, adam_kernel<float>, args, verdict);
+             ? launch_for_warps("adam_kernel<double>", target, num_chunks, adam_kernel<double>, args, verdict)
+             : launch_for_warps("adam_kernel", target, num_chunks, adam_kernel<float>, args, verdict);
 }
 cudaError_t sgd(const Target& target, const SgdArgs& args, const element::ControlBlock* verdict) {
   const std::uint64_t num_chunks = args.values.work.num_chunks;
   return args.values.acc_is_float64
-             ? launch_for_chunks("sgd_kernel<double>", target, num_chunks, sgd_kernel<double>, args, verdict)
-             : launch_for_chunks("sgd_kernel", target, num_chunks, sgd_kernel<float>, args, verdict);
+             ? launch_for_warps("sgd_kernel<double>", target, num_chunks, sgd_kernel<double>, args, verdict)
+             : launch_for_warps("sgd_kernel", target, num_chunks, sgd_kernel<float>, args, verdict);
 }
 
 }  // namespace gradfuse::cuda

@@ -132,19 +132,19 @@ __global__ void __launch_bounds__(kBlockSize)
 }  // namespace
 
 cudaError_t zero(const Target& target, const WorkList& work, const OutEntry* out) {
-  return launch_for_chunks("zero_kernel", target, work.num_chunks, zero_kernel, work, out);
+  return launch_for_warps("zero_kernel", target, work.num_chunks, zero_kernel, work, out);
 }
 cudaError_t scale(const Target& target, const WorkList& work, float factor, const InEntry* in, const OutEntry* out,
                   std::uint32_t* found_nonfinite) {
-  return launch_for_chunks("scale_kernel", target, work.num_chunks, scale_kernel, work, factor, in, out,
-                           found_nonfinite);
+  return launch_for_warps("scale_kernel", target, work.num_chunks, scale_kernel, work, factor, in, out,
+                          found_nonfinite);
 }
 cudaError_t axpby(const Target& target, const WorkList& work, float a, const InEntry* x, float b, const InEntry* y,
                   const OutEntry* out) {
-  return launch_for_chunks("axpby_kernel", target, work.num_chunks, axpby_kernel, work, a, x, b, y, out);
+  return launch_for_warps("axpby_kernel", target, work.num_chunks, axpby_kernel, work, a, x, b, y, out);
 }
 cudaError_t max_magnitude(const Target& target, const WorkList& work, const InEntry* x, std::uint32_t* bits) {
-  return launch_for_chunks("max_magnitude_kernel", target, work.num_chunks, max_magnitude_kernel, work, x, bits);
+  return launch_for_warps("max_magnitude_kernel", target, work.num_chunks, max_magnitude_kernel, work, x, bits);
 }
 
 }  // namespace gradfuse::cuda

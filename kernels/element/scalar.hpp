@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__CUDACC__)
 #define GF_ELEMENT __host__ __device__ inline
@@ -22,6 +23,9 @@ GF_ELEMENT float sqrt(float a) { return ::sqrtf(a); }
 GF_ELEMENT double sqrt(double a) { return ::sqrt(a); }
 /// `b` when either is NaN: one rule for every machine (CUDA's fmaxf drops a NaN, x86's maxps returns the second).
 GF_ELEMENT float max(float a, float b) { return a > b ? a : b; }
+GF_ELEMENT double max(double a, double b) { return a > b ? a : b; }
+GF_ELEMENT float if_at_most(float a, float b, float yes, float no) { return a <= b ? yes : no; }
+GF_ELEMENT double if_at_most(double a, double b, double yes, double no) { return a <= b ? yes : no; }
 GF_ELEMENT std::uint32_t select_if_greater(std::uint32_t a, std::uint32_t b, std::uint32_t yes, std::uint32_t no) {
   return a > b ? yes : no;
 }
@@ -36,13 +40,24 @@ GF_ELEMENT float float_of_bits(std::uint32_t bits) {
   return value;
 }
 
+// The names that the formulas use for any arithmetic type.
+GF_ELEMENT std::uint32_t bits_of(float value) { return bits_of_float(value); }
+GF_ELEMENT float float_of(std::uint32_t bits) { return float_of_bits(bits); }
+template <class F>
+GF_ELEMENT F constant(float value) {
+  return value;
+}
+
 #include "kernels/element/accumulate.hpp"
 #include "kernels/element/adam.hpp"
 #include "kernels/element/convert.hpp"
 #include "kernels/element/half.hpp"
 #include "kernels/element/power.hpp"
 #include "kernels/element/sgd.hpp"
+#include "kernels/element/transcendental.hpp"
 
+#include "kernels/element/activation.hpp"
 #include "kernels/element/control.hpp"
+#include "kernels/element/normalise.hpp"
 
 }  // namespace gradfuse::element

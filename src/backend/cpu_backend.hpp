@@ -30,6 +30,8 @@ class CpuBackend final : public Backend {
              std::span<const TensorView> out) const override;
   double max_magnitude(const WorkTable&, std::span<const ConstTensorView> x) const override;
 
+  const cpu::Loops& loops() const noexcept { return loops_; }
+
  private:
   void control(const Values&, const ControlPass&) const;
 

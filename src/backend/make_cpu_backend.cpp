@@ -36,8 +36,4 @@ std::shared_ptr<const Backend> cpu_backend(const CpuOptions& options) {
   return std::make_shared<CpuBackend>(find_loops(options.target), threads);
 }
 
-BackendInfo describe(const Backend& backend) { return backend.info(); }
-
-void synchronize(const Backend& backend) { backend.memory().wait(); }
-
 }  // namespace gradfuse

@@ -43,7 +43,7 @@ void run(const TrainFlags& flags) {
   // One split for all seeds, so that their test accuracies compare.
   const nn::DigitsSplit digits = nn::split_digits(nn::load_digits(data), 0);
   // oneDNN takes OpenMP's number. That is the program's to set, never the library's.
-  omp_set_num_threads(describe(*options.backend).threads);
+  if (const int threads = describe(*options.backend).threads; threads > 0) omp_set_num_threads(threads);
   if (flags.is_comparison) {
     if (!run_comparison(flags, options, digits)) throw CLI::RuntimeError(kExitFailure);
   } else {

@@ -93,6 +93,7 @@ void add_optimizer_flags(CLI::App& command, TrainFlags& flags) {
 
 void add_run_flags(CLI::App& command, TrainFlags& flags) {
   const auto run = [](CLI::Option* option) { return option->group("Run"); };
+  add_device_flag(command, flags.backend);
   add_backend_flags(command, flags.backend);
   run(command.add_option("--data", flags.data,
                          "Digits as CSV, 64 pixels and a label a line; unless given, those that "

@@ -39,7 +39,7 @@ struct TrainFlags {
 /// Puts the flags on the command. `flags` must live as long as the command.
 void add_train_flags(CLI::App& command, TrainFlags& flags);
 
-/// @throws Error  the target is not available here, or the number of threads is out of range.
+/// @throws Error  as `backend_of`.
 train::MlpTrainOptions options_of(const TrainFlags& flags);
 
 /// For people: "seed 0, gelu, norm none, adamw lr 0.003 eps 1e-08; cpu avx512, 2 threads".

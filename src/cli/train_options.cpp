@@ -62,11 +62,10 @@ train::MlpTrainOptions options_of(const TrainFlags& flags) {
 }
 
 std::string describe_settings(const TrainFlags& flags, const train::MlpTrainOptions& options, std::size_t num_rows) {
-  const BackendInfo backend = gradfuse::describe(*options.backend);
-  return fmt::format("seed {}, {}, norm {}, {} lr {:.4g} {}; cpu {}, {} thread{}", options.seed, flags.activation,
-                     flags.norm, flags.optimizer, train::effective_lr(options, num_rows),
+  return fmt::format("seed {}, {}, norm {}, {} lr {:.4g} {}; {}", options.seed, flags.activation, flags.norm,
+                     flags.optimizer, train::effective_lr(options, num_rows),
                      std::visit([](const auto& optimizer) { return describe(optimizer); }, options.optimizer),
-                     backend.target, backend.threads, backend.threads == 1 ? "" : "s");
+                     describe_backend(*options.backend));
 }
 
 }  // namespace gradfuse::cli

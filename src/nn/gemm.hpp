@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 namespace gradfuse::nn {
 
@@ -27,6 +26,9 @@ struct GemmSpec {
   friend auto operator<=>(const GemmSpec&, const GemmSpec&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
+/// @throws Error  a dimension is 0.
+void check_spec(const GemmSpec& spec);
+
 /// Keeps what oneDNN builds for a spec, so each spec is compiled once. One thread at a time.
 class Gemm {
  public:
@@ -35,9 +37,9 @@ class Gemm {
   Gemm(Gemm&&) noexcept;
   Gemm& operator=(Gemm&&) noexcept;
 
-  /// @throws Error  before C is written: a dimension is 0, or a span has not the spec's number of elements.
-  void multiply(const GemmSpec& spec, std::span<const float> a, std::span<const float> b, std::span<float> c);
-  void multiply(const GemmSpec& spec, std::span<const double> a, std::span<const double> b, std::span<double> c);
+  /// @throws Error  before C is written: as `check_spec`, or oneDNN has refused.
+  void multiply(const GemmSpec& spec, const float* a, const float* b, float* c);
+  void multiply(const GemmSpec& spec, const double* a, const double* b, double* c);
 
  private:
   struct Impl;

@@ -51,6 +51,7 @@ void check_options(const MlpOptions& options) {
   if (options.precision == DType::kFloat64) {
     throw Error("MlpOptions::precision: float64; expected float32, float16 or bfloat16");
   }
+  if (options.backend == nullptr) throw Error("MlpOptions::backend is null; make one with cpu_backend()");
   if (options.micro_batches_per_window == 0) {
     throw Error("MlpOptions::micro_batches_per_window: 0; expected 1 or more");
   }

@@ -1,11 +1,11 @@
 #pragma once
 // What an MLP refuses, before anything changes.
-#include "src/nn/norm_math.hpp"
-
 #include <gradfuse/nn/mlp.hpp>
 
 #include <cstdint>
 #include <span>
+
+#include "src/nn/norm.hpp"
 
 namespace gradfuse::nn {
 

@@ -1,139 +1,141 @@
 #pragma once
-// Forward and backward of the MLP on flat parameter buffers: float to train, double to check the gradients of the very
+// Forward and backward of the MLP on flat parameter arrays: float to train, double to check the gradients of the very
 // same code.
-#include "src/nn/activation.hpp"
-#include "src/nn/batch_norm.hpp"
-#include "src/nn/gemm.hpp"
-#include "src/nn/layer_norm.hpp"
-#include "src/nn/linear.hpp"
-#include "src/nn/mlp_layout.hpp"
-#include "src/nn/softmax_cross_entropy.hpp"
-
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "src/backend/backend.hpp"
+#include "src/nn/layer_passes.hpp"
+#include "src/nn/mlp_layout.hpp"
+#include "src/nn/norm.hpp"
+
 namespace gradfuse::nn {
 
-/// Leaves everything as it is.
-struct NoNorm {
-  void reserve_rows(std::size_t) {}
-  template <class T>
-  void forward(Mode, std::span<T>, NormParameters<T>) {}
-  template <class T>
-  void backward(std::span<T>, std::span<const T>, NormGradients<T>) {}
-};
-
-template <class T>
-using AnyNorm = std::variant<NoNorm, LayerNorm<T>, BatchNorm<T>>;
-
-template <class T>
-AnyNorm<T> make_norm(const MlpOptions& options, std::size_t cols) {
-  switch (options.norm) {
-    case Norm::kNone: break;
-    case Norm::kLayer: return LayerNorm<T>(cols);
-    case Norm::kBatch: return BatchNorm<T>(cols, options.micro_batches_per_window);
-  }
-  return NoNorm{};
-}
-
-/// Rows of features [rows, inputs] with their labels [rows], already checked.
+/// Rows of features [rows, inputs] with their labels [rows], in host memory, already checked.
 template <class T>
 struct Batch {
   std::span<const T> features;
   std::span<const std::int32_t> labels;
 };
 
-/// Parameters and gradients are flat buffers in the order of `MlpLayout`; the net owns activations and running
-/// statistics only, and grows them when a batch has more rows than any before.
+/// Parameters and gradients are flat arrays of the backend's memory, in the order of `MlpLayout`; the net owns
+/// activations and running statistics only, and grows them when a batch has more rows than any before.
 template <class T>
 class MlpNet {
  public:
-  MlpNet(const MlpOptions& options, const MlpLayout& layout) : activation_(options.activation) {
+  MlpNet(const MlpOptions& options, const MlpLayout& layout)
+      : backend_(options.backend), passes_(make_layer_passes<T>(*backend_)), activation_(options.activation) {
     for (const LayerLayout& layer : layout.layers) {
       const bool is_hidden = layers_.size() + 1 < layout.layers.size();
-      layers_.push_back({layer, is_hidden ? make_norm<T>(options, layer.outputs) : NoNorm{}, {}, {}});
+      layers_.push_back({layer, is_hidden ? make_norm<T>(memory(), options, layer.outputs) : NoNorm{}, {}, {}});
     }
+    loss_sum_.grow(memory(), 1);
   }
 
-  /// Overwrites `grads` with the gradient of `loss_scale * mean loss`; returns the mean loss in nats.
-  double backward(const Batch<T>& batch, std::span<const T> params, T loss_scale, std::span<T> grads) {
-    const std::span<T> logits = forward(Mode::kTraining, batch, params);
-    const double loss = softmax_cross_entropy_backward(logits, batch.labels, loss_scale);
-    std::span<T> grad = logits;  // of the current layer's output
-    for (std::size_t i = layers_.size(); i-- > 0;) grad = backward_layer(i, grad, batch.features, params, grads);
-    return loss;
+  /// Overwrites `grads` with the gradient of `loss_scale * mean loss`, and adds the losses of the rows to `loss_sum`.
+  void backward(const Batch<T>& batch, const T* params, T loss_scale, T* grads) {
+    const std::size_t rows = batch.labels.size();
+    T* grad = forward(Mode::kTraining, batch, params);  // the logits, then the gradient of the current layer's output
+    memory().upload(labels_.data(), batch.labels.data(), batch.labels.size_bytes());
+    passes_->cross_entropy({rows, layers_.back().layout.outputs}, labels_.data(), loss_scale, grad, row_losses_.data());
+    passes_->add_losses(rows, row_losses_.data(), loss_sum_.data());
+    for (std::size_t i = layers_.size(); i-- > 0;) grad = backward_layer(i, rows, grad, params, grads);
   }
 
-  /// Logits [rows, classes], valid until the next call.
-  std::span<T> forward(Mode mode, const Batch<T>& batch, std::span<const T> params) {
+  /// In nats, of all rows since the last call. Waits for the device.
+  double take_loss_sum() {
+    const double sum = loss_sum_.get(memory(), 0);
+    loss_sum_.clear(memory());
+    return sum;
+  }
+
+  /// Logits [rows, classes] in the backend's memory, valid until the next call.
+  T* forward(Mode mode, const Batch<T>& batch, const T* params) {
     const std::size_t rows = batch.labels.size();
     reserve_rows(rows);
-    std::span<const T> x = batch.features;
+    memory().upload(features_.data(), batch.features.data(), batch.features.size_bytes());
+    const T* x = features_.data();
     for (Layer& layer : std::span(layers_).first(layers_.size() - 1)) {
-      const std::span<T> y = forward_linear(layer, rows, x, params);
-      const NormParameters<T> parameters{layer.layout.norm_weight.of(params), layer.layout.norm_bias.of(params)};
-      std::visit([&](auto& norm) { norm.forward(mode, y, parameters); }, layer.norm);
-      const std::span<T> out = std::span(layer.out).first(y.size());
-      activation_forward<T>(activation_, y, out);
-      x = out;
+      T* y = forward_linear(layer, rows, x, params);
+      const Extent extent{rows, layer.layout.outputs};
+      const NormParameters<T> parameters{params + layer.layout.norm_weight.offset,
+                                         params + layer.layout.norm_bias.offset};
+      std::visit([&](auto& norm) { norm.forward(*passes_, mode, extent, parameters, y); }, layer.norm);
+      passes_->activate(activation_, extent.numel(), y, layer.out.data());
+      x = layer.out.data();
     }
     return forward_linear(layers_.back(), rows, x, params);
   }
 
   /// Null where the layer has no batch normalisation.
   BatchNorm<T>* batch_norm(std::size_t layer) { return std::get_if<BatchNorm<T>>(&layers_[layer].norm); }
+  const DeviceMemory& memory() const { return backend_->memory(); }
 
  private:
   struct Layer {
     LayerLayout layout;
     AnyNorm<T> norm;
-    std::vector<T> linear_out;  // [rows, outputs]; the norm works on it in place, the logits' gradient too
-    std::vector<T> out;         // [rows, outputs] of the activation; backward reuses it for its gradient
+    DeviceArray<T> linear_out;  // [rows, outputs]; the norm works on it in place, the logits' gradient too
+    DeviceArray<T> out;         // [rows, outputs] of the activation; backward reuses it for its gradient
   };
 
   void reserve_rows(std::size_t rows) {
-    if (rows <= reserved_rows_) return;
+    if (rows <= labels_.size()) return;
     for (Layer& layer : layers_) {
-      layer.linear_out.resize(rows * layer.layout.outputs);
-      if (&layer != &layers_.back()) layer.out.resize(rows * layer.layout.outputs);
-      std::visit([&](auto& norm) { norm.reserve_rows(rows); }, layer.norm);
+      layer.linear_out.grow(memory(), rows * layer.layout.outputs);
+      if (&layer != &layers_.back()) layer.out.grow(memory(), rows * layer.layout.outputs);
+      std::visit([&](auto& norm) { norm.reserve_rows(memory(), rows); }, layer.norm);
     }
-    reserved_rows_ = rows;
+    features_.grow(memory(), rows * layers_.front().layout.inputs);
+    row_losses_.grow(memory(), rows);
+    labels_.grow(memory(), rows);
   }
 
-  std::span<T> forward_linear(Layer& layer, std::size_t rows, std::span<const T> x, std::span<const T> params) {
+  /// y = x W^T + bias, with W [outputs, inputs] as in `torch.nn.Linear`. The bias goes into y first and the product is
+  /// added to it: one pass less than adding it afterwards.
+  T* forward_linear(Layer& layer, std::size_t rows, const T* x, const T* params) {
     const LayerLayout& at = layer.layout;
-    const std::span<T> y = std::span(layer.linear_out).first(rows * at.outputs);
-    linear_forward<T>(gemm_, {rows, at.inputs, at.outputs}, x, at.weight.of(params), at.bias.of(params), y);
+    T* y = layer.linear_out.data();
+    passes_->fill_rows({rows, at.outputs}, params + at.bias.offset, y);
+    passes_->gemm({.m = rows, .n = at.outputs, .k = at.inputs, .b = Stored::kTransposed, .c = Destination::kAddTo}, x,
+                  params + at.weight.offset, y);
     return y;
   }
 
   /// `grad` is of layer i's output and is consumed; returns that of its input, which takes the input's own place: the
-  /// derivatives need what went into the activation, not what came out.
-  std::span<T> backward_layer(std::size_t i, std::span<T> grad, std::span<const T> features, std::span<const T> params,
-                              std::span<T> grads) {
+  /// derivatives need what went into the activation, not what came out. Null for the features.
+  T* backward_layer(std::size_t i, std::size_t rows, T* grad, const T* params, T* grads) {
     Layer& layer = layers_[i];
     const LayerLayout& at = layer.layout;
+    const Extent extent{rows, at.outputs};
     if (i + 1 < layers_.size()) {
-      activation_backward<T>(activation_, std::span(layer.linear_out).first(grad.size()), grad);
-      const NormGradients<T> gradients{at.norm_weight.of(grads), at.norm_bias.of(grads)};
-      std::visit([&](auto& norm) { norm.backward(grad, at.norm_weight.of(params), gradients); }, layer.norm);
+      passes_->activation_gradient(activation_, extent.numel(), layer.linear_out.data(), grad);
+      const NormGradients<T> gradients{grads + at.norm_weight.offset, grads + at.norm_bias.offset};
+      std::visit([&](auto& norm) { norm.backward(*passes_, extent, params + at.norm_weight.offset, grad, gradients); },
+                 layer.norm);
     }
-    const LinearShape shape{grad.size() / at.outputs, at.inputs, at.outputs};
-    const std::span<T> input = i == 0 ? std::span<T>{} : std::span(layers_[i - 1].out).first(shape.rows * at.inputs);
-    linear_parameter_gradients<T>(gemm_, shape, i == 0 ? features : input, grad, at.weight.of(grads),
-                                  at.bias.of(grads));
-    if (i > 0) linear_input_gradient<T>(gemm_, shape, at.weight.of(params), grad, input);
+    T* input = i == 0 ? features_.data() : layers_[i - 1].out.data();
+    passes_->gemm({.m = at.outputs, .n = at.inputs, .k = rows, .a = Stored::kTransposed}, grad, input,
+                  grads + at.weight.offset);
+    passes_->column_sums(extent, grad, grads + at.bias.offset);
+    if (i == 0) return nullptr;
+    passes_->gemm({.m = rows, .n = at.inputs, .k = at.outputs}, grad, params + at.weight.offset, input);
     return input;
   }
 
+  std::shared_ptr<const Backend> backend_;
+  std::unique_ptr<LayerPasses<T>> passes_;
   Activation activation_;
-  Gemm gemm_;
   std::vector<Layer> layers_;
-  std::size_t reserved_rows_ = 0;
+  DeviceArray<T> features_;           // [rows, inputs]
+  DeviceArray<std::int32_t> labels_;  // [rows]
+  DeviceArray<double> row_losses_;    // [rows]
+  DeviceArray<double> loss_sum_;      // one
 };
 
 }  // namespace gradfuse::nn

@@ -9,12 +9,15 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
 namespace gradfuse::train {
 namespace {
 
-std::span<const float> elements(const Parameter& parameter) {
-  return {static_cast<const float*>(parameter.param.data), parameter.param.numel};
+std::vector<float> elements(const ParameterSet& params, std::size_t tensor) {
+  std::vector<float> values(params[tensor].param.numel);
+  copy_to_host(*params.backend(), params[tensor].param, values.data());
+  return values;
 }
 
 /// std::max would drop a NaN on one side.
@@ -23,7 +26,7 @@ double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 void measure(const ParameterSet& params, const ParameterSet& others, LargeBatchDifference& difference) {
   double sum_squares = 0, difference_squares = 0;
   for (std::size_t tensor = 0; tensor < params.size(); ++tensor) {
-    const std::span<const float> a = elements(params[tensor]), b = elements(others[tensor]);
+    const std::vector<float> a = elements(params, tensor), b = elements(others, tensor);
     for (std::size_t i = 0; i < a.size(); ++i) {
       const double delta = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
       difference.max_abs = larger(delta, difference.max_abs);

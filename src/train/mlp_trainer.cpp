@@ -27,7 +27,8 @@ nn::MlpOptions model_options(const MlpTrainOptions& options, std::size_t num_row
           .norm = options.norm,
           .precision = options.precision,
           .seed = options.seed,
-          .micro_batches_per_window = std::min(options.accum_steps, per_epoch)};
+          .micro_batches_per_window = std::min(options.accum_steps, per_epoch),
+          .backend = options.backend};
 }
 
 ParameterSet parameters_of(const nn::Mlp& model, std::shared_ptr<const Backend> backend) {
@@ -70,7 +71,7 @@ MlpTrainer::MlpTrainer(const MlpTrainOptions& options, const nn::DigitsSplit& da
                                    with_lr(options.optimizer, lr_), options.accum_steps)),
       scaler_(options.loss_scaler) {}
 
-double MlpTrainer::add_micro_batch(std::span<const std::size_t> rows, bool is_last) {
+void MlpTrainer::add_micro_batch(std::span<const std::size_t> rows, bool is_last) {
   features_.resize(rows.size() * nn::kDigitsInputs);
   labels_.resize(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -78,24 +79,22 @@ double MlpTrainer::add_micro_batch(std::span<const std::size_t> rows, bool is_la
                 &features_[i * nn::kDigitsInputs]);
     labels_[i] = data_.train.labels[rows[i]];
   }
-  const double loss = model_.backward(features_, labels_, scaler_.scale());
+  model_.backward(features_, labels_, scaler_.scale());
   stepper_->add(grads_, rows.size(), is_last);
-  return loss * static_cast<double>(rows.size());
 }
 
 StepRecord MlpTrainer::run_window(std::span<const std::size_t> rows) {
   const Clock::time_point start = Clock::now();
-  double loss_sum = 0;
   for (std::size_t begin = 0; begin < rows.size(); begin += options_.micro_batch) {
     const std::size_t count = std::min(options_.micro_batch, rows.size() - begin);
-    loss_sum += add_micro_batch(rows.subspan(begin, count), begin + count == rows.size());
+    add_micro_batch(rows.subspan(begin, count), begin + count == rows.size());
   }
   StepRecord record{.epoch = epochs_ + 1, .step = ++steps_, .lr = lr_};
   record.report = stepper_->step({.max_grad_norm = options_.max_grad_norm, .scaler = &scaler_});
+  record.loss = model_.take_loss_sum() / static_cast<double>(rows.size());
   const double seconds = seconds_since(start);
   seconds_ += seconds;
   skipped_steps_ += record.report.is_skipped() ? 1 : 0;
-  record.loss = loss_sum / static_cast<double>(rows.size());
   record.non_finite_tensor = non_finite_tensor(record.report, params_);
   record.samples_per_second = static_cast<double>(rows.size()) / seconds;
   record.resident_bytes = resident_memory().current_bytes;

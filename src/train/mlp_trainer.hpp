@@ -31,8 +31,8 @@ class MlpTrainer {
   const ParameterSet& params() const noexcept { return params_; }
 
  private:
-  /// The gradients of one micro-batch; returns the sum of its rows' losses.
-  double add_micro_batch(std::span<const std::size_t> rows, bool is_last);
+  /// The gradients of one micro-batch.
+  void add_micro_batch(std::span<const std::size_t> rows, bool is_last);
   /// One window over `rows`.
   StepRecord run_window(std::span<const std::size_t> rows);
 

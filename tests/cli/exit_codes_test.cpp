@@ -3,6 +3,7 @@
 #include "tests/cli/program.hpp"
 
 #include <gmock/gmock.h>
+#include <gradfuse/backend.hpp>
 
 #include <filesystem>
 #include <string>
@@ -64,6 +65,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadArguments{"ThreadsNegative", {"--threads", "-1"}, "threads is -1"},
         BadArguments{"ThreadsTooMany", {"--threads", "100000"}, "threads is 100000"},
         BadArguments{"Target", {"--target", "mmx"}, "mmx not in {"},
+        BadArguments{"Device", {"--device", "tpu"}, "tpu not in {auto,cpu,cuda}"},
+        BadArguments{"DeviceWithTarget", {"--device", "cuda", "--target", "scalar"}, "are of the cpu"},
         BadArguments{"Norm", {"--norm", "group"}, "group not in {none,layer,batch}"},
         BadArguments{"Activation", {"--activation", "tanh"}, "tanh not in {relu,gelu}"},
         BadArguments{"BatchNormOfOneRow", {"--norm", "batch", "--micro-batch", "1"}, "batch normalisation needs two"},
@@ -85,6 +88,13 @@ TEST(ExitCodes, DataThatCannotBeReadIsAFailure) {
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.err, HasSubstr(std::string(data) + ": not a file"));
   }
+}
+
+TEST(ExitCodes, ADeviceThatIsNotThereIsNamedWithTheReason) {
+  if (why_no_cuda().empty()) GTEST_SKIP() << "there is a GPU";
+  const Result result = run_program({"train", "mlp", "--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("no CUDA: " + why_no_cuda()));
 }
 
 TEST(ExitCodes, BadArgumentsOfBenchAreABadCommandLine) {

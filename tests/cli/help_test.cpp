@@ -37,6 +37,7 @@ TEST(Help, OfTrainMlpNamesEveryFlagWithChoicesDefaultsAndExamples) {
                            "--unfused",
                            "--epochs N [30]",
                            "--seed N [0]",
+                           "--device auto|cpu|cuda [auto]",
                            "--threads N [0]",
                            "--target ",
                            "--log FILE",

@@ -1,5 +1,4 @@
-#include "src/nn/batch_norm.hpp"
-
+#include "src/nn/norm.hpp"
 #include "tests/nn/support.hpp"
 
 #include <gmock/gmock.h>
@@ -21,11 +20,13 @@ std::vector<float> some_rows() {
 }
 
 const std::vector<float> kOnes(kCols, 1.0f), kZeros(kCols, 0.0f);
+const NormParameters<float> kIdentity{kOnes.data(), kZeros.data()};
+const std::unique_ptr<LayerPasses<float>> passes = make_layer_passes<float>(*cpu_backend());
 
 /// Forward in training of a copy of `rows`; returns what came out.
 std::vector<float> train(BatchNorm<float>& norm, std::vector<float> rows) {
-  norm.reserve_rows(rows.size() / kCols);
-  norm.forward(Mode::kTraining, std::span(rows), {kOnes, kZeros});
+  norm.reserve_rows(host_memory(), rows.size() / kCols);
+  norm.forward(*passes, Mode::kTraining, {rows.size() / kCols, kCols}, kIdentity, rows.data());
   return rows;
 }
 
@@ -44,7 +45,7 @@ TEST(BatchNormMomentum, NIdenticalMicroBatchesMoveTheRunningMeanLikeOneLargeBatc
   const std::vector<float> rows = some_rows();
   for (const std::size_t micro_batches : {1u, 2u, 3u, 8u, 64u}) {
     SCOPED_TRACE(testing::Message() << micro_batches << " micro-batches");
-    BatchNorm<float> norm(kCols, micro_batches);
+    BatchNorm<float> norm(host_memory(), kCols, micro_batches);
     for (std::size_t i = 0; i < micro_batches; ++i) train(norm, rows);
     for (std::size_t c = 0; c < kCols; ++c) {
       const double large = 0.1 * column_mean(rows, c);  // from a running mean of 0
@@ -55,7 +56,7 @@ TEST(BatchNormMomentum, NIdenticalMicroBatchesMoveTheRunningMeanLikeOneLargeBatc
 
 TEST(BatchNormMomentum, NIdenticalMicroBatchesMoveTheRunningVarianceBySameShareToTheirOwnUnbiasedOne) {
   const std::vector<float> rows = some_rows();
-  BatchNorm<float> norm(kCols, 4);
+  BatchNorm<float> norm(host_memory(), kCols, 4);
   for (int i = 0; i < 4; ++i) train(norm, rows);
   for (std::size_t c = 0; c < kCols; ++c) {
     const double mean = column_mean(rows, c);
@@ -67,7 +68,7 @@ TEST(BatchNormMomentum, NIdenticalMicroBatchesMoveTheRunningVarianceBySameShareT
 }
 
 TEST(BatchNormForward, GivesEachColumnMeanZeroAndVarianceOne) {
-  BatchNorm<float> norm(kCols, 1);
+  BatchNorm<float> norm(host_memory(), kCols, 1);
   const std::vector<float> y = train(norm, some_rows());
   for (std::size_t c = 0; c < kCols; ++c) {
     double sum_squares = 0;
@@ -78,16 +79,17 @@ TEST(BatchNormForward, GivesEachColumnMeanZeroAndVarianceOne) {
 }
 
 TEST(BatchNormForward, InInferenceUsesTheRunningStatisticsAndLeavesThem) {
-  BatchNorm<float> norm(kCols, 1);
+  BatchNorm<float> norm(host_memory(), kCols, 1);
   std::vector<float> rows = some_rows();
   const std::vector<float> before = rows;
-  norm.reserve_rows(kRows);
-  norm.forward(Mode::kInference, std::span(rows), {kOnes, kZeros});  // running mean 0, running variance 1
+  norm.reserve_rows(host_memory(), kRows);
+  norm.forward(*passes, Mode::kInference, {kRows, kCols}, kIdentity,
+               rows.data());  // running mean 0, running variance 1
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i], static_cast<float>(before[i] / std::sqrt(1 + 1e-5))) << i;
   }
-  EXPECT_THAT(norm.running_mean(), testing::Each(0.0f));
-  EXPECT_THAT(norm.running_var(), testing::Each(1.0f));
+  EXPECT_THAT(std::span(norm.running_mean(), kCols), testing::Each(0.0f));
+  EXPECT_THAT(std::span(norm.running_var(), kCols), testing::Each(1.0f));
 }
 
 }  // namespace

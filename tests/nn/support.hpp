@@ -3,10 +3,12 @@
 #include "src/nn/normal_draw.hpp"
 
 #include <gradfuse/nn/mlp.hpp>
+#include <gradfuse/passes.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,20 @@ std::vector<T> elements(ConstTensorView view) {
   std::vector<T> copy(view.numel);
   if (!copy.empty()) std::memcpy(copy.data(), view.data, view.num_bytes());
   return copy;
+}
+
+/// float32 values in a 16-bit format, to nearest even.
+inline std::vector<std::uint16_t> rounded(std::span<const float> values, DType dtype) {
+  std::vector<std::uint16_t> halves(values.size());
+  cast(ConstTensorList({view_of(values)}), TensorList({TensorView{halves.data(), halves.size(), dtype}}));
+  return halves;
+}
+
+/// One micro-batch; returns the mean loss of its rows.
+inline double backward(Mlp& mlp, std::span<const float> features, std::span<const std::int32_t> labels,
+                       float loss_scale = 1.0f) {
+  mlp.backward(features, labels, loss_scale);
+  return mlp.take_loss_sum() / static_cast<double>(labels.size());
 }
 
 inline std::string combination_name(Activation activation, Norm norm) {

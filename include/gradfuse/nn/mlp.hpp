@@ -1,5 +1,6 @@
 #pragma once
 // A multi-layer perceptron without autograd: forward and backward written out, gradients in the precision asked for.
+#include <gradfuse/backend.hpp>
 #include <gradfuse/tensor_view.hpp>
 
 #include <cstddef>
@@ -38,6 +39,9 @@ struct MlpOptions {
   std::uint64_t seed = 0;
   /// Only `Norm::kBatch` needs to know it.
   std::size_t micro_batches_per_window = 1;
+  /// Where parameters, gradients and activations live, and what computes. CPU and GPU differ in the order in which
+  /// matrix products add, and in nothing else.
+  std::shared_ptr<const Backend> backend = cpu_backend();
 };
 
 /// One parameter tensor, owned by its `Mlp`. All views stay where they are until the `Mlp` is destroyed, also if it
@@ -81,15 +85,18 @@ class Mlp {
   std::span<const NamedBuffer> buffers() const noexcept;
 
   /// One micro-batch: overwrites every gradient with that of `loss_scale * mean loss` and moves the running statistics.
-  /// 16-bit gradients are rounded to nearest even, and overflow to inf. Allocates only for more rows than ever before.
+  /// 16-bit gradients are rounded to nearest even, and overflow to inf. Allocates only for more rows than ever before;
+  /// on a GPU it waits for nothing.
   ///
   /// @param features    row-major [labels.size(), widths.front()], finite.
   /// @param labels      [rows], each 0 .. widths.back() - 1.
   /// @param loss_scale  positive and finite; multiplies the gradient where it starts, at the logits.
-  /// @return            mean cross-entropy of the rows, in nats, not scaled.
   /// @throws Error      before anything changes: no rows, a wrong number of features, a feature that is not finite, a
   ///                    label out of range, one row under batch normalisation.
-  double backward(std::span<const float> features, std::span<const std::int32_t> labels, float loss_scale = 1.0f);
+  void backward(std::span<const float> features, std::span<const std::int32_t> labels, float loss_scale = 1.0f);
+
+  /// The sum of the cross-entropies of all rows since the last call, in nats, not scaled. Waits for the device.
+  double take_loss_sum();
 
   /// Inference: batch normalisation uses its running statistics. Changes nothing that can be seen, and holds the
   /// activations of no more than 256 rows.

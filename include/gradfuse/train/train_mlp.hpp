@@ -42,7 +42,7 @@ struct MlpTrainOptions {
   /// Its floor decides when training is given up: a mean loss whose gradients overflow FP16 at 2^-10 has diverged.
   LossScaler loss_scaler{{.min_scale = 0x1p-10}};
   bool is_unfused = false;  ///< Through `UnfusedChain` instead of `Window` and `Optimizer`.
-  std::shared_ptr<const Backend> backend = cpu_backend();
+  std::shared_ptr<const Backend> backend = cpu_backend();  ///< Of the model too.
 };
 
 /// One window.

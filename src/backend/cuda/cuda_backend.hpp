@@ -31,8 +31,9 @@ class CudaBackend final : public Backend {
              std::span<const TensorView> out) const override;
   double max_magnitude(const WorkTable&, std::span<const ConstTensorView> x) const override;
 
- private:
   cuda::Target target() const noexcept { return {memory_.stream(), num_sms_}; }
+
+ private:
   /// `control` null: nobody asks who claimed what.
   cuda::ValueArgs value_args(const Values& values, const ControlPass* control) const;
   double* fold_scratch(const WorkTable& table) const;

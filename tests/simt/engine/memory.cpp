@@ -124,6 +124,16 @@ void copy_bytes(void* to, const void* from, std::size_t num_bytes) {
   }
 }
 
+void read_bytes(void* to, const void* from, std::size_t num_bytes, const char* what) {
+  const Opened source(from, num_bytes, what);
+  if (source.allocation() == nullptr) throw Fault(FaultKind::kOutOfBounds, std::string(what) + " is in host memory");
+  const std::vector<bool>& known = source.allocation()->is_initialized;
+  for (std::size_t i = 0; i < num_bytes && !known.empty(); ++i) {
+    if (!known[source.offset() + i]) throw Fault(FaultKind::kUninitialized, std::string(what) + " was never written");
+  }
+  std::copy_n(static_cast<const std::byte*>(from), num_bytes, static_cast<std::byte*>(to));
+}
+
 void fill_bytes(void* to, int value, std::size_t num_bytes) {
   if (num_bytes == 0) return;
   const Opened destination(to, num_bytes, "a fill's destination");

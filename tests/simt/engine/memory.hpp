@@ -42,5 +42,7 @@ std::size_t bytes_on_device(int device);
 /// The runtime's own access to device memory, past AddressSanitizer. @throws Fault  it is out of bounds.
 void copy_bytes(void* to, const void* from, std::size_t num_bytes);
 void fill_bytes(void* to, int value, std::size_t num_bytes);
+/// What a library's kernel reads. @throws Fault  also when nobody has written it.
+void read_bytes(void* to, const void* from, std::size_t num_bytes, const char* what);
 
 }  // namespace simt

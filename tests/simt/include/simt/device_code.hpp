@@ -81,6 +81,23 @@ class Shared {
   T* data_;
 };
 
+template <class T, unsigned kSize>
+class SharedArray {
+ public:
+  explicit SharedArray(const void* key) : data_(static_cast<T*>(shared_memory(key, kSize * sizeof(T), alignof(T)))) {}
+  T get(unsigned index) const {
+    check_shared_load(data_ + index, sizeof(T));
+    return data_[index];
+  }
+  void set(unsigned index, T value) {
+    check_shared_store(data_ + index, sizeof(T));
+    data_[index] = value;
+  }
+
+ private:
+  T* data_;
+};
+
 }  // namespace simt
 
 #define threadIdx (::simt::builtins.thread_idx)
@@ -157,6 +174,10 @@ T atomicCAS(T* at, std::type_identity_t<T> compare, std::type_identity_t<T> valu
 #define GF_SHARED(name, ...)  \
   static char name##_key = 0; \
   ::simt::Shared<__VA_ARGS__> name(&name##_key)
+
+#define GF_SHARED_ARRAY(name, type, size) \
+  static char name##_key = 0;             \
+  ::simt::SharedArray<type, size> name(&name##_key)
 
 namespace gradfuse::cuda {
 

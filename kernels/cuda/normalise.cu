@@ -1,0 +1,188 @@
+// Layer and batch normalisation, and the sums over rows that gradients of biases and norms are. A warp takes a row, a
+// block eight columns. Limited by memory: x is read three times, of which two come from the caches.
+#include "kernels/cuda/grid.hpp"
+#include "kernels/cuda/lane_sum.hpp"
+#include "kernels/cuda/layers.hpp"
+#include "kernels/element/scalar.hpp"
+
+namespace gradfuse::cuda {
+namespace {
+
+__global__ void __launch_bounds__(kBlockSize) layer_norm_kernel(LayerNormArgs args) {
+  const std::uint64_t cols = args.size.cols;
+  const auto num_cols = static_cast<double>(cols);
+  for_each_matrix_row(args.size.rows, [&](std::uint64_t row) {
+    float *x = args.x + row * cols, *x_hat = args.x_hat + row * cols;
+    const double mean =
+        lane_sum<double>(cols, [&](std::uint64_t c) { return static_cast<double>(load(x + c)); }) / num_cols;
+    const double squares = lane_sum<double>(cols, [&](std::uint64_t c) {
+      const double deviation = static_cast<double>(load(x + c)) - mean;
+      return deviation * deviation;
+    });
+    const double reciprocal = element::reciprocal_deviation(squares / num_cols);
+    if (threadIdx.x % kWarpSize == 0) store(args.reciprocal_deviation + row, static_cast<float>(reciprocal));
+    for (std::uint64_t c = threadIdx.x % kWarpSize; c < cols; c += kWarpSize) {
+      const float normalised = element::normalised(load(x + c), mean, reciprocal);
+      store(x_hat + c, normalised);
+      store(x + c, load(args.weight + c) * normalised + load(args.bias + c));
+    }
+  });
+}
+
+__global__ void __launch_bounds__(kBlockSize) layer_norm_gradient_kernel(LayerNormGradientArgs args) {
+  const std::uint64_t cols = args.size.cols;
+  const auto num_cols = static_cast<double>(cols);
+  for_each_matrix_row(args.size.rows, [&](std::uint64_t row) {
+    float* grad = args.grad + row * cols;
+    const float* x_hat = args.x_hat + row * cols;
+    const auto x_hat_grad = [&](std::uint64_t c) { return load(grad + c) * load(args.weight + c); };
+    const double sum = lane_sum<double>(cols, [&](std::uint64_t c) { return static_cast<double>(x_hat_grad(c)); });
+    const double product_sum = lane_sum<double>(cols, [&](std::uint64_t c) {
+      return static_cast<double>(x_hat_grad(c)) * static_cast<double>(load(x_hat + c));
+    });
+    const auto mean_grad = static_cast<float>(sum / num_cols),
+               mean_product = static_cast<float>(product_sum / num_cols);
+    const float reciprocal = load(args.reciprocal_deviation + row);
+    for (std::uint64_t c = threadIdx.x % kWarpSize; c < cols; c += kWarpSize) {
+      store(grad + c,
+            element::norm_input_gradient(load(x_hat + c), x_hat_grad(c), mean_grad, mean_product, reciprocal));
+    }
+  });
+}
+
+__global__ void __launch_bounds__(kColumnBlockSize) column_sums_kernel(MatrixSize size, const float* x, float* sums) {
+  GF_SHARED_ARRAY(scratch, float, kColumnBlockSize);
+  const ColumnPlace place = place_in_columns();
+  const bool is_column = place.column < size.cols;
+  const float sum = column_lane_sum<float>(is_column ? size.rows : 0, place.lane, scratch,
+                                           [&](std::uint64_t row) { return load(x + row * size.cols + place.column); });
+  if (is_column && place.lane == 0) store(sums + place.column, sum);
+}
+
+__global__ void __launch_bounds__(kColumnBlockSize)
+    norm_parameter_gradients_kernel(MatrixSize size, const float* x_hat, const float* y_grad, float* weight_grad,
+                                    float* bias_grad) {
+  GF_SHARED_ARRAY(scratch, float, kColumnBlockSize);
+  const ColumnPlace place = place_in_columns();
+  const bool is_column = place.column < size.cols;
+  const std::uint64_t rows = is_column ? size.rows : 0;
+  const float of_weight = column_lane_sum<float>(rows, place.lane, scratch, [&](std::uint64_t row) {
+    const std::uint64_t i = row * size.cols + place.column;
+    return load(y_grad + i) * load(x_hat + i);
+  });
+  const float of_bias = column_lane_sum<float>(
+      rows, place.lane, scratch, [&](std::uint64_t row) { return load(y_grad + row * size.cols + place.column); });
+  if (!is_column || place.lane != 0) return;
+  store(weight_grad + place.column, of_weight);
+  store(bias_grad + place.column, of_bias);
+}
+
+/// A thread's rows of its column.
+__device__ inline void normalise_column(const BatchNormArgs& args, const ColumnPlace& place, double mean,
+                                        double reciprocal) {
+  const float weight = load(args.weight + place.column), bias = load(args.bias + place.column);
+  for (std::uint64_t row = place.lane; row < args.size.rows; row += kWarpSize) {
+    const std::uint64_t i = row * args.size.cols + place.column;
+    const float normalised = element::normalised(load(args.x + i), mean, reciprocal);
+    store(args.x_hat + i, normalised);
+    store(args.x + i, weight * normalised + bias);
+  }
+}
+
+__global__ void __launch_bounds__(kColumnBlockSize) batch_norm_kernel(BatchNormArgs args, double momentum) {
+  GF_SHARED_ARRAY(scratch, double, kColumnBlockSize);
+  const ColumnPlace place = place_in_columns();
+  const bool is_column = place.column < args.size.cols;
+  const std::uint64_t rows = is_column ? args.size.rows : 0;
+  const auto num_rows = static_cast<double>(args.size.rows);
+  const auto x = [&](std::uint64_t row) {
+    return static_cast<double>(load(args.x + row * args.size.cols + place.column));
+  };
+  const double mean = column_lane_sum<double>(rows, place.lane, scratch, x) / num_rows;
+  const double squares = column_lane_sum<double>(rows, place.lane, scratch, [&](std::uint64_t row) {
+    const double deviation = x(row) - mean;
+    return deviation * deviation;
+  });
+  if (!is_column) return;
+  const double reciprocal = element::reciprocal_deviation(squares / num_rows);
+  if (place.lane == 0) {
+    float *running_mean = args.running_mean + place.column, *running_var = args.running_var + place.column;
+    store(args.mean + place.column, mean);
+    store(args.reciprocal_deviation + place.column, reciprocal);
+    store(running_mean, element::moved_running(load(running_mean), mean, momentum));
+    store(running_var, element::moved_running(load(running_var), squares / (num_rows - 1.0), momentum));
+  }
+  normalise_column(args, place, mean, reciprocal);
+}
+
+__global__ void __launch_bounds__(kColumnBlockSize) batch_norm_inference_kernel(BatchNormArgs args) {
+  const ColumnPlace place = place_in_columns();
+  if (place.column >= args.size.cols) return;
+  const auto mean = static_cast<double>(load(args.running_mean + place.column));
+  const double reciprocal = element::reciprocal_deviation(static_cast<double>(load(args.running_var + place.column)));
+  if (place.lane == 0) {
+    store(args.mean + place.column, mean);
+    store(args.reciprocal_deviation + place.column, reciprocal);
+  }
+  normalise_column(args, place, mean, reciprocal);
+}
+
+__global__ void __launch_bounds__(kColumnBlockSize) batch_norm_gradient_kernel(BatchNormGradientArgs args) {
+  GF_SHARED_ARRAY(scratch, double, kColumnBlockSize);
+  const ColumnPlace place = place_in_columns();
+  const bool is_column = place.column < args.size.cols;
+  const std::uint64_t rows = is_column ? args.size.rows : 0;
+  const auto num_rows = static_cast<double>(args.size.rows);
+  const float weight = is_column ? load(args.weight + place.column) : 0.0f;
+  const auto x_hat_grad = [&](std::uint64_t row) {
+    return load(args.grad + row * args.size.cols + place.column) * weight;
+  };
+  const auto x_hat = [&](std::uint64_t row) { return load(args.x_hat + row * args.size.cols + place.column); };
+  const double sum = column_lane_sum<double>(rows, place.lane, scratch,
+                                             [&](std::uint64_t row) { return static_cast<double>(x_hat_grad(row)); });
+  const double product_sum = column_lane_sum<double>(rows, place.lane, scratch, [&](std::uint64_t row) {
+    return static_cast<double>(x_hat_grad(row)) * static_cast<double>(x_hat(row));
+  });
+  if (!is_column) return;
+  const auto reciprocal = static_cast<float>(load(args.reciprocal_deviation + place.column));
+  for (std::uint64_t row = place.lane; row < rows; row += kWarpSize) {
+    store(args.grad + row * args.size.cols + place.column,
+          element::norm_input_gradient(x_hat(row), x_hat_grad(row), static_cast<float>(sum / num_rows),
+                                       static_cast<float>(product_sum / num_rows), reciprocal));
+  }
+}
+
+template <class... Params, class... Args>
+cudaError_t launch_for_columns(const char* name, const Target& target, std::uint64_t num_columns,
+                               void (*kernel)(Params...), const Args&... args) {
+  const auto num_blocks = static_cast<unsigned>((num_columns + kColumnsPerBlock - 1) / kColumnsPerBlock);
+  return launch({name, num_blocks, kColumnBlockSize, target.stream}, kernel, args...);
+}
+
+}  // namespace
+
+cudaError_t layer_norm(const Target& target, const LayerNormArgs& args) {
+  return launch_for_warps("layer_norm_kernel", target, args.size.rows, layer_norm_kernel, args);
+}
+cudaError_t layer_norm_gradient(const Target& target, const LayerNormGradientArgs& args) {
+  return launch_for_warps("layer_norm_gradient_kernel", target, args.size.rows, layer_norm_gradient_kernel, args);
+}
+cudaError_t column_sums(const Target& target, const MatrixSize& size, const float* x, float* sums) {
+  return launch_for_columns("column_sums_kernel", target, size.cols, column_sums_kernel, size, x, sums);
+}
+cudaError_t norm_parameter_gradients(const Target& target, const MatrixSize& size, const float* x_hat,
+                                     const float* y_grad, float* weight_grad, float* bias_grad) {
+  return launch_for_columns("norm_parameter_gradients_kernel", target, size.cols, norm_parameter_gradients_kernel, size,
+                            x_hat, y_grad, weight_grad, bias_grad);
+}
+cudaError_t batch_norm(const Target& target, const BatchNormArgs& args, double momentum) {
+  return launch_for_columns("batch_norm_kernel", target, args.size.cols, batch_norm_kernel, args, momentum);
+}
+cudaError_t batch_norm_inference(const Target& target, const BatchNormArgs& args) {
+  return launch_for_columns("batch_norm_inference_kernel", target, args.size.cols, batch_norm_inference_kernel, args);
+}
+cudaError_t batch_norm_gradient(const Target& target, const BatchNormGradientArgs& args) {
+  return launch_for_columns("batch_norm_gradient_kernel", target, args.size.cols, batch_norm_gradient_kernel, args);
+}
+
+}  // namespace gradfuse::cuda
