@@ -57,6 +57,21 @@ PROMISES = {
     "prepare_kernel<AdamArgs>": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "prepare_kernel<SgdArgs>": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "fold_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    # The layers of a net. Along rows and columns each thread takes 4 bytes, the warp 128 or whole sectors.
+    "activate_kernel<Relu>": Promise(64),
+    "activate_kernel<Gelu>": Promise(64),
+    "activation_gradient_kernel<Relu>": Promise(64),
+    "activation_gradient_kernel<Gelu>": Promise(64),
+    "fill_rows_kernel": Promise(64, vector_loads=False),
+    "column_sums_kernel": Promise(64, vector_loads=False, vector_stores=False),
+    "layer_norm_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    "layer_norm_gradient_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    "norm_parameter_gradients_kernel": Promise(64, vector_loads=False, vector_stores=False),
+    "batch_norm_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    "batch_norm_inference_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    "batch_norm_gradient_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    "cross_entropy_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    "add_losses_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
 }
 
 
@@ -96,7 +111,7 @@ def find_tool(name, nvcc):
 
 def short_name(mangled):
     """`adam_kernel<float>`, of a mangled name."""
-    match = re.search(r"\d((?:[a-z]+_)+kernel)(I(?P<arg>[fd]|\w*?(?P<args>AdamArgs|SgdArgs))E)?", mangled)
+    match = re.search(r"\d((?:[a-z]+_)+kernel)(I(?P<arg>[fd]|\w*?(?P<args>AdamArgs|SgdArgs|Relu|Gelu))E)?", mangled)
     if not match:
         return mangled
     arg = match["args"] or {"f": "float", "d": "double"}.get(match["arg"])

@@ -7,7 +7,8 @@ set -euo pipefail
 packages=(g++ cmake ninja-build libhwy-dev libdnnl-dev libcli11-dev nlohmann-json3-dev libfmt-dev libxxhash-dev)
 if [ "${1:-}" = --test ]; then
   # make: the outside project of tests/install is configured as a user would, with CMake's usual generator.
-  packages+=(clang clang-tidy clang-format libomp-dev libgtest-dev libgmock-dev libbenchmark-dev git ccache make)
+  packages+=(clang clang-tidy clang-format libomp-dev libgtest-dev libgmock-dev libbenchmark-dev git ccache make python3
+    python3-venv)
 fi
 
 missing=()

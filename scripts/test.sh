@@ -20,6 +20,9 @@ build release
 cmake --build --preset release --target all_verify_interface_header_sets
 run_tests release
 
+echo "== the compiled kernels"
+scripts/check_sass.sh || status=1
+
 # What does not depend on the compiler is not run again.
 build clang
 run_tests clang --label-exclude 'install|house|element'
