@@ -1,10 +1,9 @@
 // How close is each pass, alone, to what this machine's memory can move?
-// Names: pass/<pass>[/<dtype>]/<parameters>/real_time; those of 1e8 parameters run only if --benchmark_filter selects
+// Names: pass/<pass>[/<dtype>]/<parameters>/manual_time; those of 1e8 parameters run only if --benchmark_filter selects
 // them. Every pass keeps its values in range however often it runs.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <gradfuse/passes.hpp>
 #include <gradfuse/window.hpp>
 #include <limits>
@@ -24,7 +23,7 @@ using workload::one_tensor;
 class Array {
  public:
   Array(std::size_t numel, DType dtype)
-      : memory_(one_tensor(numel), dtype, 0, describe(*backend()).threads), list_(memory_.views(), backend()) {}
+      : memory_(one_tensor(numel), dtype, *backend(), 0), list_(memory_.views(), backend()) {}
   const TensorList& list() const { return list_; }
 
  private:
@@ -38,10 +37,10 @@ using Pass = void (*)(benchmark::State&, std::size_t numel, DType dtype);
 void add_first(benchmark::State& state, std::size_t numel, DType dtype) {
   const workload::SyntheticModel model(one_tensor(numel), {.grad_dtype = dtype, .backend = backend()});
   Window window(model.params(), {.steps = 2});
-  for (auto _ : state) {
+  time_each(state, [&] {
     window.add(model.grads());
     window.discard();
-  }
+  });
   report(state, numel, element_size(dtype) + 4);
 }
 
@@ -49,7 +48,7 @@ void add_later(benchmark::State& state, std::size_t numel, DType dtype) {
   const workload::SyntheticModel model(one_tensor(numel), {.grad_dtype = dtype, .backend = backend()});
   Window window(model.params(), {.steps = std::numeric_limits<std::size_t>::max()});
   window.add(model.grads());
-  for (auto _ : state) window.add(model.grads());
+  time_each(state, [&] { window.add(model.grads()); });
   report(state, numel, element_size(dtype) + 8);
 }
 
@@ -60,7 +59,7 @@ void pending_step(benchmark::State& state, std::size_t numel, DType dtype) {
                                        {.grad_dtype = dtype, .model_dtype = model_dtype, .backend = backend()});
   workload::FusedWindow window(model, 1);
   window.run();
-  for (auto _ : state) window.run();
+  time_each(state, [&] { window.run(); });
   const workload::WindowTraffic traffic{
       .micro_batches = 1, .grad_dtype = dtype, .has_model_copy = model_dtype.has_value()};
   report(state, numel, traffic.fused_bytes());
@@ -68,45 +67,45 @@ void pending_step(benchmark::State& state, std::size_t numel, DType dtype) {
 
 void stats(benchmark::State& state, std::size_t numel, DType dtype) {
   const Array x(numel, dtype);
-  for (auto _ : state) benchmark::DoNotOptimize(l2_norm(x.list()));
+  time_each(state, [&] { benchmark::DoNotOptimize(l2_norm(x.list())); });
   report(state, numel, element_size(dtype));
 }
 
 void max_magnitude(benchmark::State& state, std::size_t numel, DType dtype) {
   const Array x(numel, dtype);
-  for (auto _ : state) benchmark::DoNotOptimize(inf_norm(x.list()));
+  time_each(state, [&] { benchmark::DoNotOptimize(inf_norm(x.list())); });
   report(state, numel, element_size(dtype));
 }
 
 void unscale(benchmark::State& state, std::size_t numel, DType dtype) {
   const Array x(numel, dtype);
   bool found_nonfinite = false;
-  for (auto _ : state) scale(x.list(), x.list(), -1.0f, &found_nonfinite);
+  time_each(state, [&] { scale(x.list(), x.list(), -1.0f, &found_nonfinite); });
   report(state, numel, 2 * element_size(dtype));
 }
 
 void clip_in_place(benchmark::State& state, std::size_t numel, DType dtype) {
   const Array x(numel, dtype);
   // The coefficient is below 1, so the pass runs, but rounds to 1 in float32, so that the values stay.
-  for (auto _ : state) clip(x.list(), 1000.0, 1000.0);
+  time_each(state, [&] { clip(x.list(), 1000.0, 1000.0); });
   report(state, numel, 2 * element_size(dtype));
 }
 
 void add_unfused(benchmark::State& state, std::size_t numel, DType dtype) {
   const Array x(numel, dtype), y(numel, DType::kFloat32);
-  for (auto _ : state) axpby(0.5f, x.list(), 0.5f, y.list(), y.list());
+  time_each(state, [&] { axpby(0.5f, x.list(), 0.5f, y.list(), y.list()); });
   report(state, numel, element_size(dtype) + 8);
 }
 
 void zero_fill(benchmark::State& state, std::size_t numel, DType dtype) {
   const Array x(numel, dtype);
-  for (auto _ : state) zero(x.list());
+  time_each(state, [&] { zero(x.list()); });
   report(state, numel, element_size(dtype));
 }
 
 void cast_from_float32(benchmark::State& state, std::size_t numel, DType dtype) {
   const Array from(numel, DType::kFloat32), to(numel, dtype);
-  for (auto _ : state) cast(from.list(), to.list());
+  time_each(state, [&] { cast(from.list(), to.list()); });
   report(state, numel, 4 + element_size(dtype));
 }
 
@@ -114,10 +113,13 @@ void adamw(benchmark::State& state, std::size_t numel, DType) {
   workload::AdamWPass pass(one_tensor(numel), backend());
   pass.run();
   double fastest = std::numeric_limits<double>::infinity();  // for compare_torch.py, which takes torch's fastest step
+  const std::unique_ptr<Stopwatch> stopwatch = backend()->make_stopwatch();
   for (auto _ : state) {
-    const auto start = std::chrono::steady_clock::now();
+    stopwatch->start();
     pass.run();
-    fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    const double seconds = stopwatch->stop();
+    state.SetIterationTime(seconds);
+    fastest = std::min(fastest, seconds);
   }
   report(state, numel, workload::kAdamWBytes);
   state.counters["fastest_seconds"] = fastest;
@@ -143,7 +145,7 @@ void add_benchmark(const std::string& name, Pass pass, std::size_t numel, DType 
                                [=](benchmark::State& state) {
                                  if (has_memory(state, kBytesOfTheLargest * numel)) pass(state, numel, dtype);
                                })
-      ->UseRealTime()
+      ->UseManualTime()
       ->Unit(benchmark::kMillisecond);
 }
 

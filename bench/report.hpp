@@ -2,26 +2,44 @@
 // What every benchmark reports beside its time: the bytes it has to move, and how that compares with this machine.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <gradfuse/backend.hpp>
+#include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "src/backend/backend.hpp"
 #include "src/workload/available_memory.hpp"
 #include "src/workload/bandwidth.hpp"
 
 namespace gradfuse::bench {
 
-/// One for the process, with the processors that OMP_NUM_THREADS allows.
+/// What --device=cuda chooses instead of the CPU.
+inline bool is_on_gpu = false;
+
+/// One for the process: the first GPU, or the processors that OMP_NUM_THREADS allows.
 inline const std::shared_ptr<const Backend>& backend() {
-  static const std::shared_ptr<const Backend> made = cpu_backend();
+  static const std::shared_ptr<const Backend> made = is_on_gpu ? cuda_backend() : cpu_backend();
   return made;
+}
+
+/// Times `body` as the device takes it.
+template <class Body>
+void time_each(benchmark::State& state, Body body) {
+  const std::unique_ptr<Stopwatch> stopwatch = backend()->make_stopwatch();
+  for (auto _ : state) {
+    stopwatch->start();
+    body();
+    state.SetIterationTime(stopwatch->stop());
+  }
 }
 
 /// Bytes per second, measured once in this process: the bound of everything it reports.
 inline double memory_bandwidth() {
   static const double measured = [] {
-    workload::BandwidthMeter meter(describe(*backend()).threads);
+    workload::BandwidthMeter meter(backend());
     meter.measure_all(10);
     return meter.bound();
   }();
@@ -40,16 +58,26 @@ inline void report(benchmark::State& state, std::size_t parameters, std::size_t 
 
 /// Skips the benchmark if the machine has not so much memory.
 inline bool has_memory(benchmark::State& state, std::size_t num_bytes) {
-  const std::string shortage = workload::memory_shortage(num_bytes);
+  const std::string shortage = is_on_gpu ? "" : workload::memory_shortage(num_bytes);
   if (!shortage.empty()) state.SkipWithError(shortage.c_str());
   return shortage.empty();
 }
 
 /// Runs what the command line selects; without a --benchmark_filter, all but what `default_filter` leaves out.
 inline int run(int argc, char** argv, const std::string& default_filter) {
+  char** const end = std::remove_if(argv, argv + argc, [](const char* argument) {
+    return std::string_view(argument) == "--device=cuda" && (is_on_gpu = true);
+  });
+  argc = static_cast<int>(end - argv);
+  if (const std::string reason = why_no_cuda(); is_on_gpu && !reason.empty()) {
+    std::cerr << "skipped: " << reason << '\n';
+    return 0;
+  }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   const BackendInfo info = describe(*backend());
+  benchmark::AddCustomContext("backend", info.name);
+  benchmark::AddCustomContext("device", info.device);
   benchmark::AddCustomContext("threads", std::to_string(info.threads));
   benchmark::AddCustomContext("target", info.target);
   benchmark::AddCustomContext("memory_bandwidth_bytes_per_second", std::to_string(memory_bandwidth()));

@@ -15,11 +15,19 @@ build/release/src/cli/gradfuse info
 
 status=0
 # The device against the reference, against the CPU's SIMD targets, and against the emulated device: the same bits.
-ctest --preset release --label-regex '^(gpu|core|simt)$' --parallel "$(nproc)" || status=1
+ctest --preset release --label-regex '^(gpu|simt|core|nn|train|workload)' --parallel "$(nproc)" || status=1
 for tool in memcheck racecheck initcheck synccheck; do
   echo "== compute-sanitizer $tool"
   compute-sanitizer --tool "$tool" --error-exitcode 1 --print-limit 5 \
     build/release/tests/core/gradfuse_gpu_test --gtest_filter='*WindowAddOn*:*SkippedStepOn*:*ScaleOn*:Cuda*' \
     --gtest_brief=1 || status=1
 done
+compute-sanitizer --tool memcheck --error-exitcode 1 --print-limit 5 build/release/tests/nn/gradfuse_gpu_nn_test \
+  --gtest_brief=1 || status=1
+
+echo "== benchmarks: each pass and the whole window against the device's copy bandwidth"
+build/release/bench/passes_bench --device=cuda --benchmark_filter='/100000000/' || status=1
+build/release/bench/window_bench --device=cuda --benchmark_filter='/(31000000|100000000|640000)/float16/' || status=1
+build/release/src/cli/gradfuse bench --device cuda || status=1
+build/release/src/cli/gradfuse train mlp --device cuda || status=1
 exit $status

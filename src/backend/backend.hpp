@@ -15,6 +15,7 @@
 
 #include "kernels/element/scalar.hpp"
 #include "src/backend/device_memory.hpp"
+#include "src/backend/stopwatch.hpp"
 #include "src/backend/work_table.hpp"
 
 namespace gradfuse {
@@ -119,6 +120,7 @@ class Backend {
   virtual Device device() const = 0;
   virtual const DeviceMemory& memory() const = 0;
   virtual std::unique_ptr<WorkTable> make_work_table(std::span<const std::size_t> numels) const = 0;
+  virtual std::unique_ptr<Stopwatch> make_stopwatch() const = 0;
 
   virtual void add(const AddPass&) const = 0;
   virtual void stats(const StatsPass&) const = 0;

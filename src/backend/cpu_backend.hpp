@@ -16,6 +16,7 @@ class CpuBackend final : public Backend {
   std::unique_ptr<WorkTable> make_work_table(std::span<const std::size_t> numels) const override {
     return std::make_unique<WorkTable>(numels);
   }
+  std::unique_ptr<Stopwatch> make_stopwatch() const override { return std::make_unique<HostStopwatch>(); }
 
   void add(const AddPass&) const override;
   void stats(const StatsPass&) const override;

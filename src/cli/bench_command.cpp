@@ -68,10 +68,10 @@ std::string format_row(const Row& row) {
                             cell(row.bandwidth / rate, 2));
 }
 
-void print_bandwidth(const BackendInfo& info, const BandwidthMeter& meter) {
-  fmt::print("{}, {}, {} threads; memory bandwidth {:.1f} GB/s, the best of read, copy and triad:\n", info.name,
-             info.target, info.threads, meter.bound() * 1e-9);
-  for (const Stream stream : workload::kStreams) {
+void print_bandwidth(const std::string& name, const BandwidthMeter& meter) {
+  fmt::print("{}; memory bandwidth {:.1f} GB/s, the best of what follows but updates in place:\n", name,
+             meter.bound() * 1e-9);
+  for (const Stream stream : meter.streams()) {
     fmt::print("  {:<17} {:>6.1f} GB/s\n", workload::stream_name(stream), meter.fastest(stream) * 1e-9);
   }
 }
@@ -138,12 +138,14 @@ nlohmann::json pass_json(const PassResult& p) {
 /// `cases` and `passes` hold what was measured, `skipped` what was not.
 nlohmann::json to_json(const SuiteResult& result, const BackendInfo& info, const BandwidthMeter& meter) {
   nlohmann::json json{{"bandwidth_bytes_per_second", meter.bound()},
+                      {"backend", info.name},
                       {"threads", info.threads},
                       {"target", info.target},
+                      {"device", info.device},
                       {"cases", nlohmann::json::array()},
                       {"passes", nlohmann::json::array()},
                       {"skipped", nlohmann::json::array()}};
-  for (const Stream stream : workload::kStreams) json["streams"][workload::stream_name(stream)] = meter.fastest(stream);
+  for (const Stream stream : meter.streams()) json["streams"][workload::stream_name(stream)] = meter.fastest(stream);
   for (const WindowResult& w : result.windows) {
     json[w.why_skipped.empty() ? "cases" : "skipped"].push_back(window_json(w));
   }
@@ -177,11 +179,11 @@ void run_bench(const BenchOptions& options) {
   const auto backend = check_command_line([&] { return backend_of(options.backend); });
   const BackendInfo info = describe(*backend);
   check_json_path(options.json_path);
-  BandwidthMeter meter(info.threads);
+  BandwidthMeter meter(backend);
   const SuiteResult result =
       workload::run_suite({.backend = backend, .seconds = options.seconds}, meter,
                           [](const std::string& next) { fmt::print(stderr, "measuring: {}\n", next); });
-  print_bandwidth(info, meter);
+  print_bandwidth(describe_backend(*backend), meter);
   print_table(result);
   print_cost_of_many(result);
   if (!options.json_path.empty()) write_json(options.json_path, to_json(result, info, meter));
@@ -193,6 +195,7 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "bench", "Time fused windows against unfused ones, beside the memory bandwidth of this machine (under a minute)");
   const auto options = std::make_shared<BenchOptions>();
+  add_device_flag(*command, options->backend);
   add_backend_flags(*command, options->backend);
   command->add_option("--seconds", options->seconds, "Time to measure for; up to 3600")
       ->type_name("SECONDS")

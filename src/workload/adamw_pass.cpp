@@ -7,10 +7,10 @@ constexpr int kParamExponent = -6, kGradExponent = -10;
 }  // namespace
 
 AdamWPass::AdamWPass(const TensorShapes& tensors, const std::shared_ptr<const Backend>& backend)
-    : param_memory_(tensors, DType::kFloat32, kParamExponent, describe(*backend).threads),
-      grad_memory_(tensors, DType::kFloat32, kGradExponent, describe(*backend).threads),
-      exp_avg_memory_(tensors, DType::kFloat32),
-      exp_avg_sq_memory_(tensors, DType::kFloat32),
+    : param_memory_(tensors, DType::kFloat32, *backend, kParamExponent),
+      grad_memory_(tensors, DType::kFloat32, *backend, kGradExponent),
+      exp_avg_memory_(tensors, DType::kFloat32, *backend),
+      exp_avg_sq_memory_(tensors, DType::kFloat32, *backend),
       param_(param_memory_.views(), backend),
       grad_(grad_memory_.views(), backend),
       exp_avg_(exp_avg_memory_.views(), backend),

@@ -5,29 +5,32 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <gradfuse/error.hpp>
 
 #include "src/workload/available_memory.hpp"
 #include "src/workload/stream_loops.hpp"
-#include "src/workload/synthetic_model.hpp"
 
 namespace gradfuse::workload {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
+constexpr Stream kDeviceStreams[] = {Stream::kCopy};
+
 /// Eight times the last-level cache: at four times, a cache that does not evict the oldest line still serves a part.
-std::size_t memory_to_sweep() {
+/// Of a GPU, more than any cache there is.
+std::size_t memory_to_sweep(const Backend& backend) {
+  if (backend.device() != Device::kCpu) return 1024 * kMiB;
   const long last_level = ::sysconf(_SC_LEVEL3_CACHE_SIZE);  // 0 or -1 where it is not told
   const std::size_t cache = last_level > 0 ? static_cast<std::size_t>(last_level) : 32 * kMiB;
   return std::clamp(8 * cache, 128 * kMiB, 512 * kMiB);
 }
 
-HugePages allocate(std::size_t num_bytes) {
+FlatArray allocate(const Backend& backend) {
+  const std::size_t num_bytes = memory_to_sweep(backend);
   const std::string shortage = memory_shortage(num_bytes);
   if (!shortage.empty()) throw Error("measuring the memory bandwidth " + shortage);
-  return HugePages(num_bytes);
+  return {one_tensor(num_bytes / sizeof(float)), DType::kFloat32, backend, 0};
 }
 
 /// Calls `body(begin, numel)` on each thread for its part of `[0, numel)`, in units of `kStreamUnit`.
@@ -51,15 +54,26 @@ std::string_view stream_name(Stream stream) {
   return kNames[static_cast<std::size_t>(stream)];
 }
 
-BandwidthMeter::BandwidthMeter(int threads) : threads_(threads), memory_(allocate(memory_to_sweep())) {
-  fill({memory_.data(), memory_.num_bytes() / sizeof(float), DType::kFloat32, Device::kCpu}, 0, threads);
+BandwidthMeter::BandwidthMeter(std::shared_ptr<const Backend> backend)
+    : backend_(std::move(backend)),
+      threads_(describe(*backend_).threads),
+      memory_(allocate(*backend_)),
+      stopwatch_(backend_->make_stopwatch()) {}
+
+std::span<const Stream> BandwidthMeter::streams() const {
+  return backend_->device() == Device::kCpu ? std::span<const Stream>(kStreams) : kDeviceStreams;
 }
 
 std::size_t BandwidthMeter::sweep(Stream stream) {
   using enum Stream;
-  const std::size_t all = memory_.num_bytes() / sizeof(float);
+  const TensorView& memory = memory_.views().front();
+  const std::size_t all = memory.numel;
   const std::size_t half = all / 2, third = all / 3 / kStreamUnit * kStreamUnit;
-  auto* x = reinterpret_cast<float*>(memory_.data());
+  auto* x = static_cast<float*>(memory.data);
+  if (backend_->device() != Device::kCpu) {
+    backend_->memory().copy(x, x + half, half * sizeof(float));
+    return 2 * half * sizeof(float);
+  }
   const bool is_streaming = stream == kCopyStreaming || stream == kTriadStreaming || stream == kUpdateStreaming;
   const Store store = is_streaming ? Store::kStreaming : Store::kCached;
   switch (stream) {
@@ -88,20 +102,19 @@ std::size_t BandwidthMeter::sweep(Stream stream) {
 }
 
 void BandwidthMeter::measure_next() {
-  using Clock = std::chrono::steady_clock;
-  const std::size_t kind = next_++ % kStreams.size();
-  const auto start = Clock::now();
-  const std::size_t num_bytes = sweep(kStreams[kind]);
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  const double rate = static_cast<double>(num_bytes) / seconds;
-  fastest_[kind] = std::max(fastest_[kind], rate);
-  if (kStreams[kind] == Stream::kUpdate || kStreams[kind] == Stream::kUpdateStreaming) return;
+  const Stream stream = streams()[next_++ % streams().size()];
+  stopwatch_->start();
+  const std::size_t num_bytes = sweep(stream);
+  const double rate = static_cast<double>(num_bytes) / stopwatch_->stop();
+  double& fastest = fastest_[static_cast<std::size_t>(stream)];
+  fastest = std::max(fastest, rate);
+  if (stream == Stream::kUpdate || stream == Stream::kUpdateStreaming) return;
   bound_ = std::max(bound_, rate);
   case_bound_ = std::max(case_bound_, rate);
 }
 
 void BandwidthMeter::measure_all(std::size_t rounds) {
-  for (std::size_t i = 0; i < rounds * kStreams.size(); ++i) measure_next();
+  for (std::size_t i = 0; i < rounds * streams().size(); ++i) measure_next();
 }
 
 }  // namespace gradfuse::workload

@@ -1,10 +1,15 @@
 #pragma once
-// What this machine's memory can move, with all threads: measured in the run that it judges.
+// What the memory of a backend's device can move: measured in the run that it judges.
+#include <gradfuse/backend.hpp>
+
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <string_view>
 
-#include "src/workload/huge_pages.hpp"
+#include "src/backend/backend.hpp"
+#include "src/workload/synthetic_model.hpp"
 
 namespace gradfuse::workload {
 
@@ -14,12 +19,16 @@ inline constexpr std::array kStreams{Stream::kRead,           Stream::kCopy,   S
 /// "read", "copy", "copy_streaming", …; streaming stores go around the caches.
 std::string_view stream_name(Stream stream);
 
-/// Sweeps over memory of several times the last-level cache. Bytes are counted as STREAM does (McCalpin 1995): what is
-/// read and what is written, not the line that an ordinary store fetches before it writes.
+/// Sweeps over memory of several times the last-level cache: on the CPU of every kind, with all threads; on a GPU
+/// copies by its driver. Bytes are counted as STREAM does (McCalpin 1995): what is read and what is written, not the
+/// line that an ordinary store fetches before it writes.
 class BandwidthMeter {
  public:
   /// @throws Error  there is not enough memory.
-  explicit BandwidthMeter(int threads);
+  explicit BandwidthMeter(std::shared_ptr<const Backend> backend);
+
+  /// The kinds of sweeps that there are on this device.
+  std::span<const Stream> streams() const;
 
   /// One sweep; returns the bytes it moved.
   std::size_t sweep(Stream stream);
@@ -39,8 +48,10 @@ class BandwidthMeter {
   double case_bound() const { return case_bound_; }
 
  private:
+  std::shared_ptr<const Backend> backend_;
   int threads_;
-  HugePages memory_;
+  FlatArray memory_;
+  std::unique_ptr<Stopwatch> stopwatch_;
   std::size_t next_ = 0;
   std::array<double, kStreams.size()> fastest_{};
   double bound_ = 0.0, case_bound_ = 0.0;

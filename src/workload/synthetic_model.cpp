@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "src/backend/backend.hpp"
+
 namespace gradfuse::workload {
 namespace {
 
@@ -53,18 +55,32 @@ void fill(const TensorView& view, int exponent, int threads) {
   }
 }
 
-FlatArray::FlatArray(const TensorShapes& tensors, DType dtype)
-    : memory_(padded_numel(tensors, dtype) * element_size(dtype)),
-      whole_{memory_.data(), memory_.num_bytes() / element_size(dtype), dtype, Device::kCpu} {
-  std::byte* next = memory_.data();
+FlatArray::FlatArray(const TensorShapes& tensors, DType dtype, const Backend& backend) {
+  const std::size_t numel = padded_numel(tensors, dtype);
+  const std::size_t num_bytes = numel * element_size(dtype);
+  std::byte* next = nullptr;
+  if (backend.device() == Device::kCpu) {
+    next = host_memory_.emplace(num_bytes).data();
+  } else {
+    device_memory_ = backend.memory().allocate(num_bytes);
+    next = device_memory_.as<std::byte>();
+  }
+  whole_ = {next, numel, dtype, backend.device()};
   for (const TensorShape& tensor : tensors) {
-    views_.push_back({next, tensor.numel(), dtype, Device::kCpu});
+    views_.push_back({next, tensor.numel(), dtype, backend.device()});
     next += padded(tensor.numel(), dtype) * element_size(dtype);
   }
 }
 
-FlatArray::FlatArray(const TensorShapes& tensors, DType dtype, int exponent, int threads) : FlatArray(tensors, dtype) {
-  fill(whole_, exponent, threads);
+FlatArray::FlatArray(const TensorShapes& tensors, DType dtype, const Backend& backend, int exponent)
+    : FlatArray(tensors, dtype, backend) {
+  if (host_memory_) {
+    fill(whole_, exponent, describe(backend).threads);
+    return;
+  }
+  HugePages made(whole_.num_bytes());
+  fill({made.data(), whole_.numel, dtype}, exponent, describe(*cpu_backend()).threads);
+  copy_from_host(backend, made.data(), whole_);
 }
 
 std::optional<DType> usual_model_dtype(DType grad_dtype) {
@@ -72,11 +88,11 @@ std::optional<DType> usual_model_dtype(DType grad_dtype) {
 }
 
 SyntheticModel::SyntheticModel(const TensorShapes& tensors, const ModelOptions& options)
-    : param_(tensors, DType::kFloat32, kParamExponent, describe(*options.backend).threads),
-      grad_(tensors, options.grad_dtype, kGradExponent, describe(*options.backend).threads),
+    : param_(tensors, DType::kFloat32, *options.backend, kParamExponent),
+      grad_(tensors, options.grad_dtype, *options.backend, kGradExponent),
       grad_views_(grad_.views().begin(), grad_.views().end()),
       params_(options.backend) {
-  if (options.model_dtype) model_.emplace(tensors, *options.model_dtype);
+  if (options.model_dtype) model_.emplace(tensors, *options.model_dtype, *options.backend);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     params_.add({.name = tensors[t].name,
                  .param = param_.views()[t],

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "src/backend/buffer.hpp"
 #include "src/workload/huge_pages.hpp"
 #include "src/workload/tensor_shapes.hpp"
 
@@ -16,16 +17,18 @@ namespace gradfuse::workload {
 /// Each thread writes the part that a pass would give to it, so that pages lie near their threads.
 void fill(const TensorView& view, int exponent, int threads);
 
-/// Tensors one after another in one piece of memory, on huge pages, each at a cache line.
+/// Tensors one after another in one piece of a backend's memory, in the host's on huge pages, each at a cache line.
 class FlatArray {
  public:
-  /// @throws Error  there is not so much memory.
-  FlatArray(const TensorShapes& tensors, DType dtype);
-  FlatArray(const TensorShapes& tensors, DType dtype, int exponent, int threads);
+  /// Zeros. @throws Error  there is not so much memory.
+  FlatArray(const TensorShapes& tensors, DType dtype, const Backend& backend);
+  /// Filled, as `fill` does.
+  FlatArray(const TensorShapes& tensors, DType dtype, const Backend& backend, int exponent);
   const std::vector<TensorView>& views() const noexcept { return views_; }
 
  private:
-  HugePages memory_;
+  std::optional<HugePages> host_memory_;
+  Buffer device_memory_;
   TensorView whole_;
   std::vector<TensorView> views_;
 };

@@ -12,8 +12,10 @@ namespace gradfuse::workload {
 class FusedWindow {
  public:
   FusedWindow(const SyntheticModel& model, std::size_t micro_batches);
-  /// @throws Error  the step was skipped or not clipped: not what the byte counts are for.
-  const StepReport& run();
+  /// Waits for nothing, where the device lags behind.
+  void run();
+  /// The last step's. @throws Error  it was skipped or not clipped: not what the byte counts are for.
+  const StepReport& checked_report() const;
 
  private:
   const SyntheticModel& model_;
@@ -25,16 +27,18 @@ class FusedWindow {
 class UnfusedWindow {
  public:
   UnfusedWindow(const SyntheticModel& model, std::size_t micro_batches);
-  StepReport run();  ///< As `FusedWindow::run`.
+  void run();
+  const StepReport& checked_report() const;  ///< As `FusedWindow::checked_report`.
 
  private:
   const SyntheticModel& model_;
   std::size_t micro_batches_;
   UnfusedChain chain_;
   LossScaler scaler_;
+  StepReport report_;
 };
 
-/// Host memory for a model and both windows, without what the objects keep per tensor.
+/// Memory for a model and both windows, without what the objects keep per tensor.
 std::size_t windows_num_bytes(std::size_t numel, const ModelOptions& options);
 
 }  // namespace gradfuse::workload

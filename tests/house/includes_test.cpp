@@ -26,9 +26,9 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"src/nn",
      {"kernels/element", "kernels/cpu", "kernels/cuda", "src/backend", "src/nn", "include/core", "include/nn"}},
     {"src/train", {"src/train", "src/nn", "include/core", "include/nn", "include/train"}},
-    {"src/workload", {"src/workload", "include/core"}},
+    {"src/workload", {"src/backend", "src/workload", "include/core"}},
     {"src/cli", {"src/cli", "src/workload", "include/core", "include/nn", "include/train"}},
-    {"bench", {"bench", "src/workload", "include/core"}},
+    {"bench", {"bench", "src/backend", "src/workload", "include/core"}},
 };
 
 std::string room_of(const std::string& path) {

@@ -48,6 +48,7 @@ class CountingBackend final : public Backend {
   std::unique_ptr<WorkTable> make_work_table(std::span<const std::size_t> numels) const override {
     return inner_->make_work_table(numels);
   }
+  std::unique_ptr<Stopwatch> make_stopwatch() const override { return inner_->make_stopwatch(); }
   void add(const AddPass& pass) const override { ++counts_.add, inner_->add(pass); }
   void stats(const StatsPass& pass) const override { ++counts_.stats, inner_->stats(pass); }
   void fold_sums(const WorkTable& table, const Sums& sums) const override {

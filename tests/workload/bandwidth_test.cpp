@@ -15,7 +15,7 @@ constexpr std::size_t kNumel = 4 * kStreamUnit;
 
 TEST(Streams, DoWhatTheyAreNamedAfter) {
   for (const Store store : {Store::kCached, Store::kStreaming}) {
-    const FlatArray arrays({{"x", {kNumel}}, {"y", {kNumel}}, {"out", {kNumel}}}, DType::kFloat32, 0, 1);
+    const FlatArray arrays({{"x", {kNumel}}, {"y", {kNumel}}, {"out", {kNumel}}}, DType::kFloat32, *cpu_backend(), 0);
     auto* x = static_cast<float*>(arrays.views()[0].data);
     auto* y = static_cast<float*>(arrays.views()[1].data);
     auto* out = static_cast<float*>(arrays.views()[2].data);
@@ -32,11 +32,11 @@ TEST(Streams, DoWhatTheyAreNamedAfter) {
 }
 
 TEST(BandwidthMeter, KeepsTheBestOfEveryStreamAndTheBoundOfReadCopyAndTriad) {
-  BandwidthMeter meter(2);
+  BandwidthMeter meter(cpu_backend({.threads = 2, .target = {}}));
   EXPECT_EQ(meter.bound(), 0.0);
   meter.measure_all(1);
   double best = 0.0;
-  for (const Stream stream : kStreams) {
+  for (const Stream stream : meter.streams()) {
     EXPECT_GT(meter.fastest(stream), 0.0) << stream_name(stream);
     EXPECT_GE(meter.sweep(stream), std::size_t{120} << 20);
     const bool is_update = stream == Stream::kUpdate || stream == Stream::kUpdateStreaming;

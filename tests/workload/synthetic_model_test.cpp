@@ -16,8 +16,8 @@ INSTANTIATE_TEST_SUITE_P(EveryDType, FilledArray,
                          [](const auto& info) { return std::string(dtype_name(info.param)); });
 
 TEST_P(FilledArray, HasTheMagnitudesThatWereAskedFor) {
-  const FlatArray array(one_tensor(1000), GetParam(), -3, 2);
-  const FlatArray as_float(one_tensor(1000), DType::kFloat32);
+  const FlatArray array(one_tensor(1000), GetParam(), *cpu_backend(), -3);
+  const FlatArray as_float(one_tensor(1000), DType::kFloat32, *cpu_backend());
   cast(ConstTensorList({array.views()[0]}), TensorList(as_float.views()));
   const auto* values = static_cast<const float*>(as_float.views()[0].data);
   int negative = 0;
@@ -29,7 +29,7 @@ TEST_P(FilledArray, HasTheMagnitudesThatWereAskedFor) {
 }
 
 TEST(FlatArray, PutsEachTensorAtACacheLine) {
-  const FlatArray array({{"a", {3}}, {"b", {5, 7}}, {"c", {64}}}, DType::kFloat16);
+  const FlatArray array({{"a", {3}}, {"b", {5, 7}}, {"c", {64}}}, DType::kFloat16, *cpu_backend());
   ASSERT_EQ(array.views().size(), 3u);
   EXPECT_EQ(array.views()[1].numel, 35u);
   for (const TensorView& view : array.views()) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(view.data) % 64, 0u);

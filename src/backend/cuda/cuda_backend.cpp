@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "src/backend/cuda/cuda_stopwatch.hpp"
 #include "src/backend/cuda/pass_scope.hpp"
 
 namespace gradfuse {
@@ -56,6 +57,11 @@ BackendInfo CudaBackend::info() const {
 
 std::unique_ptr<WorkTable> CudaBackend::make_work_table(std::span<const std::size_t> numels) const {
   return std::make_unique<CudaWorkTable>(memory_, numels);
+}
+
+std::unique_ptr<Stopwatch> CudaBackend::make_stopwatch() const {
+  const DeviceGuard guard(memory_.device());
+  return std::make_unique<CudaStopwatch>(memory_);
 }
 
 void CudaBackend::add(const AddPass& pass) const {

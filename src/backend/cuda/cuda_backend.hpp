@@ -17,6 +17,7 @@ class CudaBackend final : public Backend {
   Device device() const override { return {Device::Kind::kCuda, static_cast<std::int16_t>(memory_.device())}; }
   const DeviceMemory& memory() const override { return memory_; }
   std::unique_ptr<WorkTable> make_work_table(std::span<const std::size_t> numels) const override;
+  std::unique_ptr<Stopwatch> make_stopwatch() const override;
 
   void add(const AddPass&) const override;
   void stats(const StatsPass&) const override;

@@ -32,7 +32,9 @@ class DeviceGuard {
 
 class Event {
  public:
-  Event() { check_cuda(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "creating an event"); }
+  explicit Event(unsigned flags = cudaEventDisableTiming) {
+    check_cuda(cudaEventCreateWithFlags(&event_, flags), "creating an event");
+  }
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&& other) noexcept {
     std::swap(event_, other.event_);
