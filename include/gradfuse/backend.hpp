@@ -2,6 +2,7 @@
 // Which processor does the work, and how.
 #include <gradfuse/tensor_view.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +56,16 @@ BackendInfo describe(const Backend& backend);
 
 /// Waits until everything queued is done. @throws Error  a pass has failed.
 void synchronize(const Backend& backend);
+
+/// What a GPU's stream-ordered memory pool holds, of the whole process: everything gradfuse allocates there, and what
+/// else takes memory with cudaMallocAsync.
+struct DevicePool {
+  std::size_t used_bytes = 0;      ///< now
+  std::size_t peak_bytes = 0;      ///< the most since the process began
+  std::size_t reserved_bytes = 0;  ///< taken from the device, in use or kept to be used again
+};
+/// All 0 for a CPU, whose memory is the process's own.
+DevicePool device_pool(const Backend& backend);
 
 /// Copies a tensor [numel] of the backend's device to host memory, in order with the passes; waits for it.
 void copy_to_host(const Backend& backend, const ConstTensorView& from, void* to);

@@ -6,6 +6,8 @@ BackendInfo describe(const Backend& backend) { return backend.info(); }
 
 void synchronize(const Backend& backend) { backend.memory().wait(); }
 
+DevicePool device_pool(const Backend& backend) { return backend.memory().pool(); }
+
 void copy_to_host(const Backend& backend, const ConstTensorView& from, void* to) {
   backend.memory().download(to, from.data, from.num_bytes());
 }

@@ -1,6 +1,8 @@
 #pragma once
 // The memory of a backend's device, and moving small things between it and the host. Everything is in order with the
 // passes of the same backend.
+#include <gradfuse/backend.hpp>
+
 #include <cstddef>
 #include <memory>
 
@@ -35,6 +37,8 @@ class DeviceMemory {
   virtual void download(void* to, const void* from, std::size_t num_bytes) const = 0;
   /// Until all that was queued is done.
   virtual void wait() const = 0;
+  /// Of the pool that it is allocated from.
+  virtual DevicePool pool() const { return {}; }
   /// Why the device cannot work on what `data` points to; empty if it can, as far as is known.
   virtual const char* why_unreachable(const void* data) const = 0;
 };

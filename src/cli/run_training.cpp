@@ -19,9 +19,14 @@ void print_heading(const TrainFlags& flags, const train::MlpTrainOptions& option
              options.is_unfused ? "unfused" : "fused", describe_settings(flags, options, num_rows));
 }
 
+double mebibytes(std::size_t num_bytes) { return static_cast<double>(num_bytes) / (1 << 20); }
+
 void print_result(const train::TrainSummary& summary) {
-  fmt::print("test accuracy {:.2f} %, peak memory {:.1f} MiB, {} steps ({} skipped) in {:.2f} s, parameters {}\n",
-             100 * summary.test.accuracy, static_cast<double>(summary.peak_bytes) / (1 << 20), summary.steps,
+  const std::string on_device = summary.device_peak_bytes == 0
+                                    ? std::string()
+                                    : fmt::format(" and {:.1f} on the device", mebibytes(summary.device_peak_bytes));
+  fmt::print("test accuracy {:.2f} %, peak memory {:.1f} MiB{}, {} steps ({} skipped) in {:.2f} s, parameters {}\n",
+             100 * summary.test.accuracy, mebibytes(summary.peak_bytes), on_device, summary.steps,
              summary.skipped_steps, summary.seconds, summary.parameters_digest);
 }
 

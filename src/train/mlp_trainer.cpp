@@ -98,6 +98,7 @@ StepRecord MlpTrainer::run_window(std::span<const std::size_t> rows) {
   record.non_finite_tensor = non_finite_tensor(record.report, params_);
   record.samples_per_second = static_cast<double>(rows.size()) / seconds;
   record.resident_bytes = resident_memory().current_bytes;
+  record.device_bytes = device_pool(*options_.backend).used_bytes;
   return record;
 }
 
@@ -130,6 +131,7 @@ TrainSummary MlpTrainer::summary() {
           .seconds = seconds_,
           .samples_per_second = samples / seconds_,
           .peak_bytes = resident_memory().peak_bytes,
+          .device_peak_bytes = device_pool(*options_.backend).peak_bytes,
           .steps = steps_,
           .skipped_steps = skipped_steps_,
           .loss_scale = scaler_.scale(),

@@ -80,7 +80,8 @@ std::string to_json(const StepRecord& record) {
                {"lr", record.lr},
                {"micro_batches", report.micro_batches},
                {"samples_per_second", record.samples_per_second},
-               {"resident_bytes", record.resident_bytes}};
+               {"resident_bytes", record.resident_bytes},
+               {"device_bytes", record.device_bytes}};
   if (report.non_finite) {
     line["non_finite"] = {
         {"micro_batch", or_null(report.non_finite->micro_batch)},
@@ -97,6 +98,7 @@ std::string to_json(const MlpTrainOptions& options, const TrainSummary& summary)
               {"seconds", summary.seconds},
               {"samples_per_second", summary.samples_per_second},
               {"peak_bytes", summary.peak_bytes},
+              {"device_peak_bytes", summary.device_peak_bytes},
               {"steps", summary.steps},
               {"skipped_steps", summary.skipped_steps},
               {"loss_scale", summary.loss_scale},

@@ -80,6 +80,9 @@ TEST_P(TrainMlpOn, BacksOffFromAnOverflowingLossScale) {
   EXPECT_EQ(steps[1].report.loss_scale, 0x1p23f);
   EXPECT_FALSE(steps.back().report.is_skipped());
   EXPECT_EQ(summary.parameters_digest.size(), 16u);
+  const bool is_on_gpu = describe(*backend).name == "cuda";
+  EXPECT_EQ(steps.back().device_bytes > 0, is_on_gpu);
+  EXPECT_EQ(summary.device_peak_bytes >= steps.back().device_bytes && summary.device_peak_bytes > 0, is_on_gpu);
 }
 
 }  // namespace

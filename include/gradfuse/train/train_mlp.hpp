@@ -54,7 +54,8 @@ struct StepRecord {
   StepReport report = {};
   std::string non_finite_tensor = {};  ///< Name of the tensor that `report.non_finite` means; empty if it means none.
   double samples_per_second = 0;       ///< Forward, backward and step of this window.
-  std::size_t resident_bytes = 0;
+  std::size_t resident_bytes = 0;      ///< Of the process, in host memory.
+  std::size_t device_bytes = 0;        ///< In use of a GPU's memory pool.
 };
 
 struct EpochRecord {
@@ -70,8 +71,9 @@ struct TrainSummary {
   nn::Evaluation test = {};
   double seconds = 0;  ///< In forward, backward and steps; without evaluation and callbacks.
   double samples_per_second = 0;
-  std::size_t peak_bytes = 0;  ///< Resident memory of the process.
-  std::size_t steps = 0;       ///< Skipped ones included.
+  std::size_t peak_bytes = 0;         ///< Resident memory of the process.
+  std::size_t device_peak_bytes = 0;  ///< Of a GPU's memory pool.
+  std::size_t steps = 0;              ///< Skipped ones included.
   std::size_t skipped_steps = 0;
   float loss_scale = 1.0f;  ///< At the end.
   std::string parameters_digest = {};

@@ -124,6 +124,19 @@ void CudaMemory::wait() const {
   check_cuda(cudaStreamSynchronize(stream_), "waiting for the stream");
 }
 
+DevicePool CudaMemory::pool() const {
+  cudaMemPool_t pool = nullptr;
+  check_cuda(cudaDeviceGetDefaultMemPool(&pool, device_), "asking for the device's memory pool");
+  const auto attribute = [pool](cudaMemPoolAttr which) {
+    std::uint64_t num_bytes = 0;
+    check_cuda(cudaMemPoolGetAttribute(pool, which, &num_bytes), "asking what the memory pool holds");
+    return static_cast<std::size_t>(num_bytes);
+  };
+  return {.used_bytes = attribute(cudaMemPoolAttrUsedMemCurrent),
+          .peak_bytes = attribute(cudaMemPoolAttrUsedMemHigh),
+          .reserved_bytes = attribute(cudaMemPoolAttrReservedMemCurrent)};
+}
+
 const char* CudaMemory::why_unreachable(const void* data) const {
   const DeviceGuard guard(device_);
   cudaPointerAttributes attributes{};

@@ -24,6 +24,7 @@ class CudaMemory final : public DeviceMemory {
   void upload(void* to, const void* from, std::size_t num_bytes) const override;
   void download(void* to, const void* from, std::size_t num_bytes) const override;
   void wait() const override;
+  DevicePool pool() const override;
   const char* why_unreachable(const void* data) const override;
 
  private:

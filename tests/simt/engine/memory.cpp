@@ -16,6 +16,7 @@ constexpr std::size_t kGuard = 512, kAlignment = 512;  // cudaMalloc's is 256
 
 std::map<const std::byte*, std::unique_ptr<Allocation>> allocations;  // by beginning
 Allocation* last_found = nullptr;
+std::map<int, std::size_t> peak_bytes;  // by device
 
 // What was freed lies here for a while, so that its addresses are not given out again at once and a use of it shows.
 struct Freed {
@@ -70,6 +71,7 @@ Allocation* allocate(MemoryKind kind, int device, std::size_t num_bytes) {
   if (kind != MemoryKind::kDevice) open_memory(allocation->data, num_bytes);
   Allocation* result = allocation.get();
   allocations.emplace(result->data, std::move(allocation));
+  peak_bytes[device] = std::max(peak_bytes[device], bytes_on_device(device));
   return result;
 }
 
@@ -89,6 +91,7 @@ void release(Allocation* allocation) {
 
 void release_all() {
   while (!allocations.empty()) release(allocations.begin()->second.get());
+  peak_bytes.clear();
 }
 
 Allocation* find_allocation(const void* address) {
@@ -111,6 +114,8 @@ std::size_t bytes_on_device(int device) {
   }
   return sum;
 }
+
+std::size_t peak_bytes_on_device(int device) { return peak_bytes[device]; }
 
 void copy_bytes(void* to, const void* from, std::size_t num_bytes) {
   if (num_bytes == 0) return;

@@ -38,6 +38,7 @@ Allocation* find_allocation(const void* address);
 
 std::size_t num_allocations();
 std::size_t bytes_on_device(int device);
+std::size_t peak_bytes_on_device(int device);
 
 /// The runtime's own access to device memory, past AddressSanitizer. @throws Fault  it is out of bounds.
 void copy_bytes(void* to, const void* from, std::size_t num_bytes);

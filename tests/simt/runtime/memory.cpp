@@ -62,6 +62,27 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
   return done();
 }
 
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  if (device < 0 || device >= state().machine.num_devices) return done(cudaErrorInvalidDevice);
+  *pool = reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(device) + 1);  // a handle is all that it is here
+  return done();
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  const std::lock_guard lock(simt::machine_mutex());
+  const auto device = static_cast<int>(reinterpret_cast<std::uintptr_t>(pool)) - 1;
+  if (device < 0 || device >= state().machine.num_devices) return done(cudaErrorInvalidValue);
+  switch (attribute) {
+    case cudaMemPoolAttrUsedMemCurrent:
+    case cudaMemPoolAttrReservedMemCurrent: *static_cast<std::uint64_t*>(value) = simt::bytes_on_device(device); break;
+    case cudaMemPoolAttrUsedMemHigh:
+    case cudaMemPoolAttrReservedMemHigh:
+      *static_cast<std::uint64_t*>(value) = simt::peak_bytes_on_device(device);
+      break;
+    default: return done(cudaErrorInvalidValue);
+  }
+  return done();
+}
+
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   *total_bytes = state().machine.bytes_per_device;
   *free_bytes = *total_bytes - simt::bytes_on_device(simt::current_device());
