@@ -12,6 +12,10 @@
 #define GF_SHARED_ARRAY(name, type, size) \
   __shared__ type name##_in_shared[size]; \
   ::gradfuse::cuda::SharedArray<type> name(name##_in_shared)
+/// The memory that the launch gives each block; one a kernel.
+#define GF_DYNAMIC_SHARED(name, type)                                \
+  extern __shared__ __align__(16) unsigned char gf_dynamic_shared[]; \
+  ::gradfuse::cuda::SharedArray<type> name(reinterpret_cast<type*>(gf_dynamic_shared))
 /// Before a loop over a thread's slots: its arrays must end up in registers.
 #define GF_UNROLL _Pragma("unroll")
 

@@ -9,6 +9,7 @@ struct LaunchShape {
   unsigned num_blocks;
   unsigned threads_per_block;
   cudaStream_t stream;
+  unsigned dynamic_shared_bytes = 0;  // of each block, for GF_DYNAMIC_SHARED
 };
 
 template <class... Params, class... Args>
@@ -18,9 +19,11 @@ cudaError_t launch(const LaunchShape& shape, void (*kernel)(Params...), const Ar
   config.gridDim = dim3(shape.num_blocks);
   config.blockDim = dim3(shape.threads_per_block);
   config.stream = shape.stream;
+  config.dynamicSmemBytes = shape.dynamic_shared_bytes;
   return cudaLaunchKernelEx(&config, kernel, Params(args)...);
 #else
-  return simt::launch(shape.name, shape.num_blocks, shape.threads_per_block, shape.stream, kernel, args...);
+  return simt::launch(shape.name, shape.num_blocks, shape.threads_per_block, shape.dynamic_shared_bytes, shape.stream,
+                      kernel, args...);
 #endif
 }
 

@@ -161,4 +161,9 @@ void* shared_memory(const void* key, std::size_t num_bytes, std::size_t alignmen
   return data;
 }
 
+void* dynamic_shared_memory() {
+  static const char key = 0;
+  return shared_memory(&key, grid->shape.dynamic_shared_bytes, 16);
+}
+
 }  // namespace simt

@@ -13,6 +13,7 @@ struct GridShape {
   unsigned num_blocks;
   unsigned threads_per_block;
   int device;
+  std::size_t dynamic_shared_bytes = 0;  // of each block
 };
 
 /// Calls `kernel` once for each thread. @throws Fault  the first thing that a thread did wrong.

@@ -11,13 +11,15 @@ using simt::state;
 
 namespace simt {
 
-cudaError_t queue_launch(const char* name, unsigned num_blocks, unsigned threads_per_block, cudaStream_t handle,
-                         std::function<void()> kernel) {
+cudaError_t queue_launch(const char* name, unsigned num_blocks, unsigned threads_per_block,
+                         unsigned dynamic_shared_bytes, cudaStream_t handle, std::function<void()> kernel) {
   const std::lock_guard lock(machine_mutex());
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr) return done(cudaErrorInvalidResourceHandle);
   if (num_blocks == 0 || threads_per_block == 0 || threads_per_block > 1024) return done(cudaErrorInvalidConfiguration);
-  const GridShape shape{name, num_blocks, threads_per_block, stream->device};
+  constexpr unsigned kMaxSharedBytes = 48 << 10;  // without asking for more
+  if (dynamic_shared_bytes > kMaxSharedBytes) return done(cudaErrorInvalidValue);
+  const GridShape shape{name, num_blocks, threads_per_block, stream->device, dynamic_shared_bytes};
   queue(*stream, [shape, kernel = std::move(kernel)] { run_grid(shape, kernel, state().random()); });
   return done();
 }

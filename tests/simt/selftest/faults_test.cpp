@@ -207,4 +207,38 @@ TEST_F(Simt, EveryOrderOfThreadsGivesTheSameCleanRun) {
   }
 }
 
+__global__ void reverse_in_dynamic_shared(const float* in, float* out, unsigned reach) {
+  GF_DYNAMIC_SHARED(values, float);
+  values.set(threadIdx.x, load(in + threadIdx.x));
+  __syncthreads();
+  store(out + threadIdx.x, values.get((blockDim.x - 1 - threadIdx.x) * reach));
+}
+
+TEST_F(Simt, DynamicSharedMemoryIsAsLargeAsTheLaunchSays) {
+  float *in = zeros(64), *out = zeros(64);
+  ASSERT_EQ(launch({"kernel", 1, 64, nullptr, 64 * sizeof(float)}, reverse_in_dynamic_shared, in, out, 1u),
+            cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(launch({"kernel", 1, 64, nullptr, 1u << 20}, reverse_in_dynamic_shared, in, out, 1u),
+            cudaErrorInvalidValue);
+  (void)cudaGetLastError();
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(launch({"kernel", 1, 64, nullptr, 64 * sizeof(float)}, reverse_in_dynamic_shared, in, out, 2u),
+            cudaSuccess);
+  EXPECT_NE(cudaDeviceSynchronize(), cudaSuccess);
+  testing::internal::GetCapturedStderr();
+  EXPECT_THAT(simt::last_fault(), HasSubstr("no shared memory of its block"));
+}
+
+__global__ void write_past_a_shared_array(float* out) {
+  GF_SHARED_ARRAY(values, float, 32);
+  values.set(threadIdx.x + 1, 1.0f);
+  __syncthreads();
+  store(out + threadIdx.x, values.get(threadIdx.x));
+}
+
+TEST_F(Simt, AnIndexPastASharedArrayIsFound) {
+  expect_fault("no shared memory of its block", 1, 32, write_past_a_shared_array, zeros(32));
+}
+
 }  // namespace

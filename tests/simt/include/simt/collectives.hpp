@@ -22,5 +22,7 @@ void warp_collective(WarpOp op, unsigned mask, int argument, void* value, std::s
 
 /// Shared memory of the running block, by the address of a key: one for each variable. Filled with 0xFF.
 void* shared_memory(const void* key, std::size_t num_bytes, std::size_t alignment);
+/// What the launch gave each block, as large as it said; aligned to 16 bytes.
+void* dynamic_shared_memory();
 
 }  // namespace simt

@@ -31,12 +31,12 @@ struct Builtins {
 extern Builtins builtins;  // of the running thread
 
 /// Queues a launch, as cudaLaunchKernelEx does.
-cudaError_t queue_launch(const char* name, unsigned num_blocks, unsigned threads_per_block, cudaStream_t stream,
-                         std::function<void()> kernel);
+cudaError_t queue_launch(const char* name, unsigned num_blocks, unsigned threads_per_block,
+                         unsigned dynamic_shared_bytes, cudaStream_t stream, std::function<void()> kernel);
 template <class... Params, class... Args>
-cudaError_t launch(const char* name, unsigned num_blocks, unsigned threads_per_block, cudaStream_t stream,
-                   void (*kernel)(Params...), const Args&... args) {
-  return queue_launch(name, num_blocks, threads_per_block, stream,
+cudaError_t launch(const char* name, unsigned num_blocks, unsigned threads_per_block, unsigned dynamic_shared_bytes,
+                   cudaStream_t stream, void (*kernel)(Params...), const Args&... args) {
+  return queue_launch(name, num_blocks, threads_per_block, dynamic_shared_bytes, stream,
                       [kernel, params = std::tuple<Params...>(args...)] { std::apply(kernel, params); });
 }
 
@@ -81,10 +81,10 @@ class Shared {
   T* data_;
 };
 
-template <class T, unsigned kSize>
+template <class T>
 class SharedArray {
  public:
-  explicit SharedArray(const void* key) : data_(static_cast<T*>(shared_memory(key, kSize * sizeof(T), alignof(T)))) {}
+  explicit SharedArray(void* data) : data_(static_cast<T*>(data)) {}
   T get(unsigned index) const {
     check_shared_load(data_ + index, sizeof(T));
     return data_[index];
@@ -177,7 +177,8 @@ T atomicCAS(T* at, std::type_identity_t<T> compare, std::type_identity_t<T> valu
 
 #define GF_SHARED_ARRAY(name, type, size) \
   static char name##_key = 0;             \
-  ::simt::SharedArray<type, size> name(&name##_key)
+  ::simt::SharedArray<type> name(::simt::shared_memory(&name##_key, (size) * sizeof(type), alignof(type)))
+#define GF_DYNAMIC_SHARED(name, type) ::simt::SharedArray<type> name(::simt::dynamic_shared_memory())
 
 namespace gradfuse::cuda {
 
