@@ -9,32 +9,20 @@
 #include <utility>
 
 namespace gradfuse::nn {
-namespace {
-
-// Segments start on a cache line in float32, and on a 32-byte vector in 16 bits.
-constexpr std::size_t kAlignedElements = 16;
-
-Segment add_parameter(std::string name, std::vector<std::size_t> shape, MlpLayout& to) {
-  std::size_t numel = 1;
-  for (const std::size_t extent : shape) numel *= extent;
-  const Segment segment{to.numel, numel};
-  to.numel += (numel + kAlignedElements - 1) / kAlignedElements * kAlignedElements;
-  to.parameters.push_back({std::move(name), std::move(shape), segment});
-  return segment;
-}
-
-}  // namespace
 
 MlpLayout make_layout(const MlpOptions& options) {
   MlpLayout layout;
+  const auto add = [&layout](std::string name, std::vector<std::size_t> shape) {
+    return layout.segment(layout.add(std::move(name), std::move(shape)));
+  };
   const std::size_t num_layers = options.widths.size() - 1;
   for (std::size_t i = 0; i < num_layers; ++i) {
     LayerLayout layer{.inputs = options.widths[i], .outputs = options.widths[i + 1]};
-    layer.weight = add_parameter(fmt::format("layer{}.weight", i), {layer.outputs, layer.inputs}, layout);
-    layer.bias = add_parameter(fmt::format("layer{}.bias", i), {layer.outputs}, layout);
+    layer.weight = add(fmt::format("layer{}.weight", i), {layer.outputs, layer.inputs});
+    layer.bias = add(fmt::format("layer{}.bias", i), {layer.outputs});
     if (options.norm != Norm::kNone && i + 1 < num_layers) {
-      layer.norm_weight = add_parameter(fmt::format("layer{}.norm.weight", i), {layer.outputs}, layout);
-      layer.norm_bias = add_parameter(fmt::format("layer{}.norm.bias", i), {layer.outputs}, layout);
+      layer.norm_weight = add(fmt::format("layer{}.norm.weight", i), {layer.outputs});
+      layer.norm_bias = add(fmt::format("layer{}.norm.bias", i), {layer.outputs});
     }
     layout.layers.push_back(layer);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// The one list of an MLP's parameters: names, shapes, and where each lies in a flat buffer.
+// The parameters of an MLP, layer by layer.
 #include <gradfuse/nn/mlp.hpp>
 
 #include <cstddef>
@@ -8,18 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "src/nn/parameter_layout.hpp"
+
 namespace gradfuse::nn {
-
-/// A tensor's place in a flat buffer, in elements.
-struct Segment {
-  std::size_t offset = 0;
-  std::size_t numel = 0;
-
-  template <class T>
-  std::span<T> of(std::span<T> flat) const {
-    return flat.subspan(offset, numel);
-  }
-};
 
 /// The norm's segments are empty where there is no norm: at the last layer, or in the whole model.
 struct LayerLayout {
@@ -28,16 +19,8 @@ struct LayerLayout {
   Segment weight{}, bias{}, norm_weight{}, norm_bias{};
 };
 
-struct NamedSegment {
-  std::string name;
-  std::vector<std::size_t> shape;
-  Segment segment;
-};
-
-struct MlpLayout {
+struct MlpLayout : ParameterLayout {
   std::vector<LayerLayout> layers;
-  std::vector<NamedSegment> parameters;
-  std::size_t numel = 0;  // of the flat buffer; what lies between the segments belongs to nobody
 };
 
 /// `options` have been checked.

@@ -1,6 +1,7 @@
 #pragma once
 // A multi-layer perceptron without autograd: forward and backward written out, gradients in the precision asked for.
 #include <gradfuse/backend.hpp>
+#include <gradfuse/nn/parameter.hpp>
 #include <gradfuse/tensor_view.hpp>
 
 #include <cstddef>
@@ -44,22 +45,6 @@ struct MlpOptions {
   std::shared_ptr<const Backend> backend = cpu_backend();
 };
 
-/// One parameter tensor, owned by its `Mlp`. All views stay where they are until the `Mlp` is destroyed, also if it
-/// moves.
-struct Parameter {
-  std::string name;                ///< "layer0.weight", "layer0.bias", "layer0.norm.weight", "layer0.norm.bias"
-  std::vector<std::size_t> shape;  ///< [outputs, inputs] of a linear weight, else [outputs]
-  TensorView param;                ///< float32 master; the optimizer updates it
-  TensorView model;                ///< 16-bit copy that forward and backward read; absent when the precision is float32
-  ConstTensorView grad;            ///< in the precision's dtype; of the last `backward`, 0 before the first
-};
-
-/// A tensor that is no parameter but belongs to the trained model: "layer0.norm.running_mean", float32.
-struct NamedBuffer {
-  std::string name;
-  TensorView buffer;
-};
-
 struct Evaluation {
   double loss = 0;      ///< mean cross-entropy over the rows, in nats
   double accuracy = 0;  ///< fraction of rows whose label has the largest logit (of equals, the first)
@@ -78,7 +63,8 @@ class Mlp {
   Mlp(Mlp&&) noexcept;
   Mlp& operator=(Mlp&&) noexcept;
 
-  /// In the order of the layers; the same for the same options.
+  /// In the order of the layers, the same for the same options: "layer0.weight", "layer0.bias", "layer0.norm.weight",
+  /// "layer0.norm.bias".
   std::span<const Parameter> parameters() const noexcept;
 
   /// The running statistics of batch normalisation, which a checkpoint must keep; else empty.
