@@ -62,11 +62,12 @@ PROMISES = {
     "activate_kernel<Gelu>": Promise(64),
     "activation_gradient_kernel<Relu>": Promise(64),
     "activation_gradient_kernel<Gelu>": Promise(64),
-    "fill_rows_kernel": Promise(64, vector_loads=False),
+    "add_row_kernel": Promise(64),
     "column_sums_kernel": Promise(64, vector_loads=False, vector_stores=False),
     "layer_norm_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "layer_norm_gradient_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
-    "norm_parameter_gradients_kernel": Promise(64, vector_loads=False, vector_stores=False),
+    "norm_parameter_gradients_kernel<LayerNormalised>": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    "norm_parameter_gradients_kernel<BatchNormalised>": Promise(64, vector_loads=False, vector_stores=False),
     "batch_norm_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "batch_norm_inference_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "batch_norm_gradient_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
@@ -111,7 +112,7 @@ def find_tool(name, nvcc):
 
 def short_name(mangled):
     """`adam_kernel<float>`, of a mangled name."""
-    match = re.search(r"\d((?:[a-z]+_)+kernel)(I(?P<arg>[fd]|\w*?(?P<args>AdamArgs|SgdArgs|Relu|Gelu))E)?", mangled)
+    match = re.search(r"\d((?:[a-z]+_)+kernel)(I(?P<arg>[fd]|\w*?(?P<args>AdamArgs|SgdArgs|Relu|Gelu|LayerNormalised|BatchNormalised))E)?", mangled)
     if not match:
         return mangled
     arg = match["args"] or {"f": "float", "d": "double"}.get(match["arg"])

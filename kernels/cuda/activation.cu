@@ -47,13 +47,21 @@ __global__ void __launch_bounds__(kBlockSize)
       [&](std::uint64_t i) { store(grad + i, load(grad + i) * Activation::derivative(load(x + i))); });
 }
 
-__global__ void __launch_bounds__(kBlockSize) fill_rows_kernel(MatrixSize size, const float* row, float* y) {
+__global__ void __launch_bounds__(kBlockSize)
+    add_row_kernel(MatrixSize size, const float* x, const float* row, float* y) {
   // Of the row, four elements may wrap around its end; it stays in the L1 cache.
   const auto at = [&](std::uint64_t i) { return load(row + i % size.cols); };
   for_each_four(
       size.rows * size.cols,
-      [&](std::uint64_t i) { store_four(y + i, make_float4(at(i), at(i + 1), at(i + 2), at(i + 3))); },
-      [&](std::uint64_t i) { store(y + i, at(i)); });
+      [&](std::uint64_t i) {
+        float4 sum = make_float4(at(i), at(i + 1), at(i + 2), at(i + 3));
+        if (x != nullptr) {
+          const float4 v = load_four(x + i);
+          sum = make_float4(v.x + sum.x, v.y + sum.y, v.z + sum.z, v.w + sum.w);
+        }
+        store_four(y + i, sum);
+      },
+      [&](std::uint64_t i) { store(y + i, x == nullptr ? at(i) : load(x + i) + at(i)); });
 }
 
 std::uint64_t num_warps(std::uint64_t numel) { return (numel + kElementsPerWarp - 1) / kElementsPerWarp; }
@@ -73,8 +81,8 @@ cudaError_t activation_gradient(const Target& target, ActivationKind kind, std::
                                        : launch_for_warps("activation_gradient_kernel<Gelu>", target, num_warps(numel),
                                                           activation_gradient_kernel<element::Gelu>, numel, x, grad);
 }
-cudaError_t fill_rows(const Target& target, const MatrixSize& size, const float* row, float* y) {
-  return launch_for_warps("fill_rows_kernel", target, num_warps(size.rows * size.cols), fill_rows_kernel, size, row, y);
+cudaError_t add_row(const Target& target, const MatrixSize& size, const float* x, const float* row, float* y) {
+  return launch_for_warps("add_row_kernel", target, num_warps(size.rows * size.cols), add_row_kernel, size, x, row, y);
 }
 
 }  // namespace gradfuse::cuda

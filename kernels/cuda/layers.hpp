@@ -13,8 +13,10 @@ struct MatrixSize {
   std::uint64_t rows, cols;
 };
 
-cudaError_t fill_rows(const Target& target, const MatrixSize& size, const float* row, float* y);
-cudaError_t column_sums(const Target& target, const MatrixSize& size, const float* x, float* sums);
+/// `x` null: the row alone.
+cudaError_t add_row(const Target& target, const MatrixSize& size, const float* x, const float* row, float* y);
+/// `adds`: to what is there.
+cudaError_t column_sums(const Target& target, const MatrixSize& size, const float* x, float* sums, bool adds);
 
 enum class ActivationKind { kRelu, kGelu };
 cudaError_t activate(const Target& target, ActivationKind kind, std::uint64_t numel, const float* x, float* y);
@@ -23,19 +25,31 @@ cudaError_t activation_gradient(const Target& target, ActivationKind kind, std::
 
 struct LayerNormArgs {
   MatrixSize size;
-  const float *weight, *bias;
-  float *x, *x_hat, *reciprocal_deviation;
+  const float *weight, *bias, *x;
+  float* y;
+  double *mean, *reciprocal_deviation;  // by row
 };
 cudaError_t layer_norm(const Target& target, const LayerNormArgs& args);
 struct LayerNormGradientArgs {
   MatrixSize size;
-  const float *weight, *x_hat, *reciprocal_deviation;
-  float* grad;
+  const float *weight, *x;
+  const double *mean, *reciprocal_deviation;  // by row
+  const float* y_grad;
+  float* x_grad;
+  bool adds;  // to what is there
 };
 cudaError_t layer_norm_gradient(const Target& target, const LayerNormGradientArgs& args);
-/// weight_grad = column sums of y_grad * x_hat, bias_grad of y_grad.
-cudaError_t norm_parameter_gradients(const Target& target, const MatrixSize& size, const float* x_hat,
-                                     const float* y_grad, float* weight_grad, float* bias_grad);
+
+struct NormParameterGradients {
+  float *weight, *bias;
+  bool adds;
+};
+/// Column sums of y_grad times x normalised by its row's statistics, and of y_grad.
+cudaError_t layer_norm_parameter_gradients(const Target& target, const LayerNormGradientArgs& args,
+                                           const NormParameterGradients& to);
+/// Column sums of y_grad times x_hat, and of y_grad.
+cudaError_t batch_norm_parameter_gradients(const Target& target, const MatrixSize& size, const float* x_hat,
+                                           const float* y_grad, const NormParameterGradients& to);
 
 struct BatchNormArgs {
   MatrixSize size;

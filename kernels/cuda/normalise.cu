@@ -8,11 +8,14 @@
 namespace gradfuse::cuda {
 namespace {
 
+__device__ inline void put(float value, float* to, bool adds) { store(to, adds ? load(to) + value : value); }
+
 __global__ void __launch_bounds__(kBlockSize) layer_norm_kernel(LayerNormArgs args) {
   const std::uint64_t cols = args.size.cols;
   const auto num_cols = static_cast<double>(cols);
   for_each_matrix_row(args.size.rows, [&](std::uint64_t row) {
-    float *x = args.x + row * cols, *x_hat = args.x_hat + row * cols;
+    const float* x = args.x + row * cols;
+    float* y = args.y + row * cols;
     const double mean =
         lane_sum<double>(cols, [&](std::uint64_t c) { return static_cast<double>(load(x + c)); }) / num_cols;
     const double squares = lane_sum<double>(cols, [&](std::uint64_t c) {
@@ -20,11 +23,12 @@ __global__ void __launch_bounds__(kBlockSize) layer_norm_kernel(LayerNormArgs ar
       return deviation * deviation;
     });
     const double reciprocal = element::reciprocal_deviation(squares / num_cols);
-    if (threadIdx.x % kWarpSize == 0) store(args.reciprocal_deviation + row, static_cast<float>(reciprocal));
+    if (threadIdx.x % kWarpSize == 0) {
+      store(args.mean + row, mean);
+      store(args.reciprocal_deviation + row, reciprocal);
+    }
     for (std::uint64_t c = threadIdx.x % kWarpSize; c < cols; c += kWarpSize) {
-      const float normalised = element::normalised(load(x + c), mean, reciprocal);
-      store(x_hat + c, normalised);
-      store(x + c, load(args.weight + c) * normalised + load(args.bias + c));
+      store(y + c, load(args.weight + c) * element::normalised(load(x + c), mean, reciprocal) + load(args.bias + c));
     }
   });
 }
@@ -33,48 +37,62 @@ __global__ void __launch_bounds__(kBlockSize) layer_norm_gradient_kernel(LayerNo
   const std::uint64_t cols = args.size.cols;
   const auto num_cols = static_cast<double>(cols);
   for_each_matrix_row(args.size.rows, [&](std::uint64_t row) {
-    float* grad = args.grad + row * cols;
-    const float* x_hat = args.x_hat + row * cols;
-    const auto x_hat_grad = [&](std::uint64_t c) { return load(grad + c) * load(args.weight + c); };
+    const float *x = args.x + row * cols, *y_grad = args.y_grad + row * cols;
+    const double mean = load(args.mean + row), reciprocal = load(args.reciprocal_deviation + row);
+    const auto x_hat = [&](std::uint64_t c) { return element::normalised(load(x + c), mean, reciprocal); };
+    const auto x_hat_grad = [&](std::uint64_t c) { return load(y_grad + c) * load(args.weight + c); };
     const double sum = lane_sum<double>(cols, [&](std::uint64_t c) { return static_cast<double>(x_hat_grad(c)); });
-    const double product_sum = lane_sum<double>(cols, [&](std::uint64_t c) {
-      return static_cast<double>(x_hat_grad(c)) * static_cast<double>(load(x_hat + c));
-    });
+    const double product_sum = lane_sum<double>(
+        cols, [&](std::uint64_t c) { return static_cast<double>(x_hat_grad(c)) * static_cast<double>(x_hat(c)); });
     const auto mean_grad = static_cast<float>(sum / num_cols),
                mean_product = static_cast<float>(product_sum / num_cols);
-    const float reciprocal = load(args.reciprocal_deviation + row);
     for (std::uint64_t c = threadIdx.x % kWarpSize; c < cols; c += kWarpSize) {
-      store(grad + c,
-            element::norm_input_gradient(load(x_hat + c), x_hat_grad(c), mean_grad, mean_product, reciprocal));
+      put(element::norm_input_gradient(x_hat(c), x_hat_grad(c), mean_grad, mean_product,
+                                       static_cast<float>(reciprocal)),
+          args.x_grad + row * cols + c, args.adds);
     }
   });
 }
 
-__global__ void __launch_bounds__(kColumnBlockSize) column_sums_kernel(MatrixSize size, const float* x, float* sums) {
+__global__ void __launch_bounds__(kColumnBlockSize)
+    column_sums_kernel(MatrixSize size, const float* x, float* sums, bool adds) {
   GF_SHARED_ARRAY(scratch, float, kColumnBlockSize);
   const ColumnPlace place = place_in_columns();
   const bool is_column = place.column < size.cols;
   const float sum = column_lane_sum<float>(is_column ? size.rows : 0, place.lane, scratch,
                                            [&](std::uint64_t row) { return load(x + row * size.cols + place.column); });
-  if (is_column && place.lane == 0) store(sums + place.column, sum);
+  if (is_column && place.lane == 0) put(sum, sums + place.column, adds);
 }
 
+/// Where the parameters' gradients find x, normalised.
+struct LayerNormalised {
+  const float* x;
+  const double *mean, *reciprocal_deviation;
+  __device__ float operator()(std::uint64_t row, std::uint64_t i) const {
+    return element::normalised(load(x + i), load(mean + row), load(reciprocal_deviation + row));
+  }
+};
+struct BatchNormalised {
+  const float* x_hat;
+  __device__ float operator()(std::uint64_t, std::uint64_t i) const { return load(x_hat + i); }
+};
+
+template <class Normalised>
 __global__ void __launch_bounds__(kColumnBlockSize)
-    norm_parameter_gradients_kernel(MatrixSize size, const float* x_hat, const float* y_grad, float* weight_grad,
-                                    float* bias_grad) {
+    norm_parameter_gradients_kernel(MatrixSize size, Normalised x_hat, const float* y_grad, NormParameterGradients to) {
   GF_SHARED_ARRAY(scratch, float, kColumnBlockSize);
   const ColumnPlace place = place_in_columns();
   const bool is_column = place.column < size.cols;
   const std::uint64_t rows = is_column ? size.rows : 0;
   const float of_weight = column_lane_sum<float>(rows, place.lane, scratch, [&](std::uint64_t row) {
     const std::uint64_t i = row * size.cols + place.column;
-    return load(y_grad + i) * load(x_hat + i);
+    return load(y_grad + i) * x_hat(row, i);
   });
   const float of_bias = column_lane_sum<float>(
       rows, place.lane, scratch, [&](std::uint64_t row) { return load(y_grad + row * size.cols + place.column); });
   if (!is_column || place.lane != 0) return;
-  store(weight_grad + place.column, of_weight);
-  store(bias_grad + place.column, of_bias);
+  put(of_weight, to.weight + place.column, to.adds);
+  put(of_bias, to.bias + place.column, to.adds);
 }
 
 /// A thread's rows of its column.
@@ -167,13 +185,19 @@ cudaError_t layer_norm(const Target& target, const LayerNormArgs& args) {
 cudaError_t layer_norm_gradient(const Target& target, const LayerNormGradientArgs& args) {
   return launch_for_warps("layer_norm_gradient_kernel", target, args.size.rows, layer_norm_gradient_kernel, args);
 }
-cudaError_t column_sums(const Target& target, const MatrixSize& size, const float* x, float* sums) {
-  return launch_for_columns("column_sums_kernel", target, size.cols, column_sums_kernel, size, x, sums);
+cudaError_t column_sums(const Target& target, const MatrixSize& size, const float* x, float* sums, bool adds) {
+  return launch_for_columns("column_sums_kernel", target, size.cols, column_sums_kernel, size, x, sums, adds);
 }
-cudaError_t norm_parameter_gradients(const Target& target, const MatrixSize& size, const float* x_hat,
-                                     const float* y_grad, float* weight_grad, float* bias_grad) {
-  return launch_for_columns("norm_parameter_gradients_kernel", target, size.cols, norm_parameter_gradients_kernel, size,
-                            x_hat, y_grad, weight_grad, bias_grad);
+cudaError_t layer_norm_parameter_gradients(const Target& target, const LayerNormGradientArgs& args,
+                                           const NormParameterGradients& to) {
+  return launch_for_columns("norm_parameter_gradients_kernel<LayerNormalised>", target, args.size.cols,
+                            norm_parameter_gradients_kernel<LayerNormalised>, args.size,
+                            LayerNormalised{args.x, args.mean, args.reciprocal_deviation}, args.y_grad, to);
+}
+cudaError_t batch_norm_parameter_gradients(const Target& target, const MatrixSize& size, const float* x_hat,
+                                           const float* y_grad, const NormParameterGradients& to) {
+  return launch_for_columns("norm_parameter_gradients_kernel<BatchNormalised>", target, size.cols,
+                            norm_parameter_gradients_kernel<BatchNormalised>, size, BatchNormalised{x_hat}, y_grad, to);
 }
 cudaError_t batch_norm(const Target& target, const BatchNormArgs& args, double momentum) {
   return launch_for_columns("batch_norm_kernel", target, args.size.cols, batch_norm_kernel, args, momentum);

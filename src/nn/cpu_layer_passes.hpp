@@ -11,15 +11,17 @@ namespace gradfuse::nn {
 template <class T>
 class CpuLayerPasses final : public LayerPasses<T> {
  public:
-  explicit CpuLayerPasses(const cpu::LayerLoops& loops) : loops_(loops) {}
+  CpuLayerPasses(const cpu::LayerLoops& loops, int threads) : loops_(loops), threads_(threads) {}
 
   void gemm(const GemmSpec& spec, const T* a, const T* b, T* c) override;
-  void fill_rows(const Extent& extent, const T* row, T* y) override;
-  void column_sums(const Extent& extent, const T* x, T* sums) override;
+  void add_row(const Extent& extent, const T* x, const T* row, T* y) override;
+  void column_sums(const Extent& extent, const T* x, T* sums, Destination destination) override;
   void activate(Activation activation, std::size_t numel, const T* x, T* y) override;
   void activation_gradient(Activation activation, std::size_t numel, const T* x, T* grad) override;
-  void layer_norm(const Extent& extent, const NormParameters<T>& params, T* x, const LayerNormed<T>& kept) override;
-  void layer_norm_gradient(const Extent& extent, const T* weight, const LayerNormed<T>& kept, T* grad,
+  void layer_norm(const Extent& extent, const NormParameters<T>& params, const T* x, T* y,
+                  const RowStatistics& kept) override;
+  void layer_norm_gradient(const Extent& extent, const T* weight, const T* x, const RowStatistics& kept,
+                           const T* y_grad, T* x_grad, Destination destination,
                            const NormGradients<T>& gradients) override;
   void batch_norm(const Extent& extent, const NormParameters<T>& params, double momentum, T* x,
                   const BatchNormed<T>& kept) override;
@@ -33,6 +35,7 @@ class CpuLayerPasses final : public LayerPasses<T> {
 
  private:
   const cpu::LayerLoops& loops_;
+  int threads_;
   Gemm gemm_;
   std::vector<T> mean_grad_, mean_product_;  // scratch of batch normalisation, by column
 };

@@ -28,12 +28,12 @@ template <class T>
 struct NormGradients {
   T* weight;
   T* bias;
+  Destination destination = Destination::kOverwrite;
 };
-/// What a forward pass keeps for the backward one.
-template <class T>
-struct LayerNormed {
-  T* x_hat;                 // [rows, cols]
-  T* reciprocal_deviation;  // [rows]
+/// What layer normalisation keeps for the backward pass, beside x: [rows].
+struct RowStatistics {
+  double* mean;
+  double* reciprocal_deviation;
 };
 /// Statistics are [cols].
 template <class T>
@@ -53,23 +53,25 @@ class LayerPasses {
   virtual ~LayerPasses() = default;
 
   virtual void gemm(const GemmSpec& spec, const T* a, const T* b, T* c) = 0;
-  /// Each row of y becomes `row` [cols].
-  virtual void fill_rows(const Extent& extent, const T* row, T* y) = 0;
+  /// y = x + row [cols] in each row; without an x, which may be null, the row alone.
+  virtual void add_row(const Extent& extent, const T* x, const T* row, T* y) = 0;
   /// sums [cols] of x's rows.
-  virtual void column_sums(const Extent& extent, const T* x, T* sums) = 0;
+  virtual void column_sums(const Extent& extent, const T* x, T* sums, Destination destination) = 0;
 
   virtual void activate(Activation activation, std::size_t numel, const T* x, T* y) = 0;
   /// Turns the gradient of the outputs into that of the inputs `x`, in place.
   virtual void activation_gradient(Activation activation, std::size_t numel, const T* x, T* grad) = 0;
 
-  /// Each row of x gets mean 0 and variance 1, then weight and bias; in place.
-  virtual void layer_norm(const Extent& extent, const NormParameters<T>& params, T* x, const LayerNormed<T>& kept) = 0;
-  /// Turns the gradient of y into that of x, in place, after it gave that of weight and bias.
-  virtual void layer_norm_gradient(const Extent& extent, const T* weight, const LayerNormed<T>& kept, T* grad,
+  /// Each row of x gets mean 0 and variance 1, then weight and bias.
+  virtual void layer_norm(const Extent& extent, const NormParameters<T>& params, const T* x, T* y,
+                          const RowStatistics& kept) = 0;
+  /// The gradients of weight and bias, and that of x, which may be `y_grad` in place.
+  virtual void layer_norm_gradient(const Extent& extent, const T* weight, const T* x, const RowStatistics& kept,
+                                   const T* y_grad, T* x_grad, Destination destination,
                                    const NormGradients<T>& gradients) = 0;
 
-  /// The same for columns, by the statistics of the rows given (2 or more), which move the running ones by the share
-  /// `momentum`.
+  /// The same for columns, in place, by the statistics of the rows given (2 or more), which move the running ones by
+  /// the share `momentum`.
   virtual void batch_norm(const Extent& extent, const NormParameters<T>& params, double momentum, T* x,
                           const BatchNormed<T>& kept) = 0;
   /// By the running statistics, which stay as they are.

@@ -19,13 +19,13 @@ const cpu::LayerLoops& layer_loops(const Backend& backend) {
 template <>
 std::unique_ptr<LayerPasses<float>> make_layer_passes(const Backend& backend) {
   if (backend.device().kind == Device::Kind::kCuda) return make_cuda_layer_passes(backend);
-  return std::make_unique<CpuLayerPasses<float>>(layer_loops(backend));
+  return std::make_unique<CpuLayerPasses<float>>(layer_loops(backend), describe(backend).threads);
 }
 
 template <>
 std::unique_ptr<LayerPasses<double>> make_layer_passes(const Backend& backend) {
   if (backend.device().kind == Device::Kind::kCuda) throw Error("nets in float64 run on the CPU only");
-  return std::make_unique<CpuLayerPasses<double>>(layer_loops(backend));
+  return std::make_unique<CpuLayerPasses<double>>(layer_loops(backend), describe(backend).threads);
 }
 
 }  // namespace gradfuse::nn

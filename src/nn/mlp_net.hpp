@@ -32,7 +32,8 @@ class MlpNet {
       : backend_(options.backend), passes_(make_layer_passes<T>(*backend_)), activation_(options.activation) {
     for (const LayerLayout& layer : layout.layers) {
       const bool is_hidden = layers_.size() + 1 < layout.layers.size();
-      layers_.push_back({layer, is_hidden ? make_norm<T>(memory(), options, layer.outputs) : NoNorm{}, {}, {}});
+      layers_.push_back(
+          {layer, is_hidden ? make_norm<T>(memory(), options, layer.outputs) : NoNorm{}, {}, {}, nullptr});
     }
     loss_sum_.grow(memory(), 1);
   }
@@ -65,8 +66,9 @@ class MlpNet {
       const Extent extent{rows, layer.layout.outputs};
       const NormParameters<T> parameters{params + layer.layout.norm_weight.offset,
                                          params + layer.layout.norm_bias.offset};
-      std::visit([&](auto& norm) { norm.forward(*passes_, mode, extent, parameters, y); }, layer.norm);
-      passes_->activate(activation_, extent.numel(), y, layer.out.data());
+      layer.normed =
+          std::visit([&](auto& norm) { return norm.forward(*passes_, mode, extent, parameters, y); }, layer.norm);
+      passes_->activate(activation_, extent.numel(), layer.normed, layer.out.data());
       x = layer.out.data();
     }
     return forward_linear(layers_.back(), rows, x, params);
@@ -80,8 +82,9 @@ class MlpNet {
   struct Layer {
     LayerLayout layout;
     AnyNorm<T> norm;
-    DeviceArray<T> linear_out;  // [rows, outputs]; the norm works on it in place, the logits' gradient too
+    DeviceArray<T> linear_out;  // [rows, outputs]; the logits' gradient takes its place, batch normalisation too
     DeviceArray<T> out;         // [rows, outputs] of the activation; backward reuses it for its gradient
+    T* normed = nullptr;        // what went into the activation
   };
 
   void reserve_rows(std::size_t rows) {
@@ -101,7 +104,7 @@ class MlpNet {
   T* forward_linear(Layer& layer, std::size_t rows, const T* x, const T* params) {
     const LayerLayout& at = layer.layout;
     T* y = layer.linear_out.data();
-    passes_->fill_rows({rows, at.outputs}, params + at.bias.offset, y);
+    passes_->add_row({rows, at.outputs}, nullptr, params + at.bias.offset, y);
     passes_->gemm({.m = rows, .n = at.outputs, .k = at.inputs, .b = Stored::kTransposed, .c = Destination::kAddTo}, x,
                   params + at.weight.offset, y);
     return y;
@@ -114,15 +117,18 @@ class MlpNet {
     const LayerLayout& at = layer.layout;
     const Extent extent{rows, at.outputs};
     if (i + 1 < layers_.size()) {
-      passes_->activation_gradient(activation_, extent.numel(), layer.linear_out.data(), grad);
+      passes_->activation_gradient(activation_, extent.numel(), layer.normed, grad);
       const NormGradients<T> gradients{grads + at.norm_weight.offset, grads + at.norm_bias.offset};
-      std::visit([&](auto& norm) { norm.backward(*passes_, extent, params + at.norm_weight.offset, grad, gradients); },
-                 layer.norm);
+      std::visit(
+          [&](auto& norm) {
+            norm.backward(*passes_, extent, params + at.norm_weight.offset, layer.linear_out.data(), grad, gradients);
+          },
+          layer.norm);
     }
     T* input = i == 0 ? features_.data() : layers_[i - 1].out.data();
     passes_->gemm({.m = at.outputs, .n = at.inputs, .k = rows, .a = Stored::kTransposed}, grad, input,
                   grads + at.weight.offset);
-    passes_->column_sums(extent, grad, grads + at.bias.offset);
+    passes_->column_sums(extent, grad, grads + at.bias.offset, Destination::kOverwrite);
     if (i == 0) return nullptr;
     passes_->gemm({.m = rows, .n = at.inputs, .k = at.outputs}, grad, params + at.weight.offset, input);
     return input;

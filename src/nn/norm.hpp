@@ -17,9 +17,11 @@ enum class Mode { kTraining, kInference };
 struct NoNorm {
   void reserve_rows(const DeviceMemory&, std::size_t) {}
   template <class T>
-  void forward(LayerPasses<T>&, Mode, const Extent&, const NormParameters<T>&, T*) {}
+  T* forward(LayerPasses<T>&, Mode, const Extent&, const NormParameters<T>&, T* x) {
+    return x;
+  }
   template <class T>
-  void backward(LayerPasses<T>&, const Extent&, const T*, T*, const NormGradients<T>&) {}
+  void backward(LayerPasses<T>&, const Extent&, const T*, const T*, T*, const NormGradients<T>&) {}
 };
 
 template <class T>
@@ -28,25 +30,27 @@ class LayerNorm {
   explicit LayerNorm(std::size_t cols) : cols_(cols) {}
 
   void reserve_rows(const DeviceMemory& memory, std::size_t rows) {
-    x_hat_.grow(memory, rows * cols_);
+    y_.grow(memory, rows * cols_);
+    mean_.grow(memory, rows);
     reciprocal_deviation_.grow(memory, rows);
   }
-  /// x [rows, cols] is normalised in place; both modes do the same.
-  void forward(LayerPasses<T>& passes, Mode, const Extent& extent, const NormParameters<T>& params, T* x) {
-    passes.layer_norm(extent, params, x, kept());
+  /// Returns x [rows, cols] normalised; both modes do the same.
+  T* forward(LayerPasses<T>& passes, Mode, const Extent& extent, const NormParameters<T>& params, T* x) {
+    passes.layer_norm(extent, params, x, y_.data(), kept());
+    return y_.data();
   }
   /// Turns the gradient of y into that of x, in place.
-  void backward(LayerPasses<T>& passes, const Extent& extent, const T* weight, T* grad,
+  void backward(LayerPasses<T>& passes, const Extent& extent, const T* weight, const T* x, T* grad,
                 const NormGradients<T>& gradients) {
-    passes.layer_norm_gradient(extent, weight, kept(), grad, gradients);
+    passes.layer_norm_gradient(extent, weight, x, kept(), grad, grad, Destination::kOverwrite, gradients);
   }
 
  private:
-  LayerNormed<T> kept() const { return {x_hat_.data(), reciprocal_deviation_.data()}; }
+  RowStatistics kept() const { return {mean_.data(), reciprocal_deviation_.data()}; }
 
   std::size_t cols_;
-  DeviceArray<T> x_hat_;                 // [rows, cols]
-  DeviceArray<T> reciprocal_deviation_;  // [rows]
+  DeviceArray<T> y_;                                 // [rows, cols]
+  DeviceArray<double> mean_, reciprocal_deviation_;  // [rows]
 };
 
 /// How far a large batch moves the running statistics; PyTorch's default.
@@ -76,15 +80,16 @@ class BatchNorm {
   void reserve_rows(const DeviceMemory& memory, std::size_t rows) { x_hat_.grow(memory, rows * mean_.size()); }
   /// x [rows, cols] is normalised in place: in training by the statistics of its own rows (2 or more), which also move
   /// the running ones; in inference by the running ones.
-  void forward(LayerPasses<T>& passes, Mode mode, const Extent& extent, const NormParameters<T>& params, T* x) {
+  T* forward(LayerPasses<T>& passes, Mode mode, const Extent& extent, const NormParameters<T>& params, T* x) {
     if (mode == Mode::kTraining) {
       passes.batch_norm(extent, params, momentum_, x, kept());
     } else {
       passes.batch_norm_inference(extent, params, x, kept());
     }
+    return x;
   }
   /// After a forward in training: turns the gradient of y into that of x, in place.
-  void backward(LayerPasses<T>& passes, const Extent& extent, const T* weight, T* grad,
+  void backward(LayerPasses<T>& passes, const Extent& extent, const T* weight, const T*, T* grad,
                 const NormGradients<T>& gradients) {
     passes.batch_norm_gradient(extent, weight, kept(), grad, gradients);
   }

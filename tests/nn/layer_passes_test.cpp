@@ -64,11 +64,16 @@ TEST_P(LayerPassesOn, RowsAndColumnsOfABias) {
   for (const Extent& extent : kExtents) {
     start(extent);
     const std::size_t bias = add(extent.cols), y = add(extent.numel()), sums = add(extent.cols);
+    const std::size_t alone = add(extent.numel());
     expect_same_bits([&](auto& passes, const Data& data) {
-      passes.column_sums(extent, data[y], data[sums]);
-      passes.fill_rows(extent, data[bias], data[y]);
+      passes.column_sums(extent, data[y], data[sums], Destination::kOverwrite);
+      passes.column_sums(extent, data[y], data[sums], Destination::kAddTo);
+      passes.add_row(extent, data[y], data[bias], data[y]);
+      passes.add_row(extent, nullptr, data[bias], data[alone]);
     });
-    for (std::size_t i = 0; i < extent.numel(); ++i) ASSERT_EQ(tensors_[y].get(i), tensors_[bias].get(i % extent.cols));
+    for (std::size_t i = 0; i < extent.numel(); ++i) {
+      ASSERT_EQ(tensors_[alone].get(i), tensors_[bias].get(i % extent.cols));
+    }
   }
 }
 
@@ -100,12 +105,16 @@ TEST_P(LayerPassesOn, LayerNorm) {
   for (const Extent& extent : kExtents) {
     start(extent);
     const std::size_t weight = add(extent.cols), bias = add(extent.cols), x = add(extent.numel()),
-                      x_hat = add(extent.numel()), reciprocal = add(extent.rows), grad = add(extent.numel()),
-                      weight_grad = add(extent.cols), bias_grad = add(extent.cols);
+                      y = add(extent.numel()), mean = add(DType::kFloat64, extent.rows),
+                      reciprocal = add(DType::kFloat64, extent.rows), y_grad = add(extent.numel()),
+                      x_grad = add(extent.numel()), weight_grad = add(extent.cols), bias_grad = add(extent.cols);
     expect_same_bits([&](auto& passes, const Data& data) {
-      const LayerNormed<float> kept{data[x_hat], data[reciprocal]};
-      passes.layer_norm(extent, {data[weight], data[bias]}, data[x], kept);
-      passes.layer_norm_gradient(extent, data[weight], kept, data[grad], {data[weight_grad], data[bias_grad]});
+      const RowStatistics kept{data.wide(mean), data.wide(reciprocal)};
+      passes.layer_norm(extent, {data[weight], data[bias]}, data[x], data[y], kept);
+      passes.layer_norm_gradient(extent, data[weight], data[x], kept, data[y_grad], data[x_grad], Destination::kAddTo,
+                                 {data[weight_grad], data[bias_grad], Destination::kAddTo});
+      passes.layer_norm_gradient(extent, data[weight], data[x], kept, data[y_grad], data[y_grad],
+                                 Destination::kOverwrite, {data[weight_grad], data[bias_grad]});
     });
   }
 }

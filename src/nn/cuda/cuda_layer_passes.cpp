@@ -12,6 +12,10 @@ cuda::MatrixSize size_of(const Extent& extent) { return {extent.rows, extent.col
 cuda::ActivationKind kind_of(Activation activation) {
   return activation == Activation::kRelu ? cuda::ActivationKind::kRelu : cuda::ActivationKind::kGelu;
 }
+bool adds(Destination destination) { return destination == Destination::kAddTo; }
+cuda::NormParameterGradients targets(const NormGradients<float>& to) {
+  return {to.weight, to.bias, adds(to.destination)};
+}
 cuda::BatchNormArgs batch_norm_args(const Extent& extent, const NormParameters<float>& params, float* x,
                                     const BatchNormed<float>& kept) {
   return {.size = size_of(extent),
@@ -34,11 +38,11 @@ class CudaLayerPasses final : public LayerPasses<float> {
     const PassScope scope("gemm", device());
     cublas_.multiply(spec, a, b, c);
   }
-  void fill_rows(const Extent& extent, const float* row, float* y) override {
-    run("fill_rows", [&] { return cuda::fill_rows(target(), size_of(extent), row, y); });
+  void add_row(const Extent& extent, const float* x, const float* row, float* y) override {
+    run("add_row", [&] { return cuda::add_row(target(), size_of(extent), x, row, y); });
   }
-  void column_sums(const Extent& extent, const float* x, float* sums) override {
-    run("column_sums", [&] { return cuda::column_sums(target(), size_of(extent), x, sums); });
+  void column_sums(const Extent& extent, const float* x, float* sums, Destination destination) override {
+    run("column_sums", [&] { return cuda::column_sums(target(), size_of(extent), x, sums, adds(destination)); });
   }
   void activate(Activation activation, std::size_t numel, const float* x, float* y) override {
     run("activate", [&] { return cuda::activate(target(), kind_of(activation), numel, x, y); });
@@ -47,27 +51,32 @@ class CudaLayerPasses final : public LayerPasses<float> {
     run("activation_gradient",
         [&] { return cuda::activation_gradient(target(), kind_of(activation), numel, x, grad); });
   }
-  void layer_norm(const Extent& extent, const NormParameters<float>& params, float* x,
-                  const LayerNormed<float>& kept) override {
+  void layer_norm(const Extent& extent, const NormParameters<float>& params, const float* x, float* y,
+                  const RowStatistics& kept) override {
     run("layer_norm", [&] {
       return cuda::layer_norm(target(), {.size = size_of(extent),
                                          .weight = params.weight,
                                          .bias = params.bias,
                                          .x = x,
-                                         .x_hat = kept.x_hat,
+                                         .y = y,
+                                         .mean = kept.mean,
                                          .reciprocal_deviation = kept.reciprocal_deviation});
     });
   }
-  void layer_norm_gradient(const Extent& extent, const float* weight, const LayerNormed<float>& kept, float* grad,
+  void layer_norm_gradient(const Extent& extent, const float* weight, const float* x, const RowStatistics& kept,
+                           const float* y_grad, float* x_grad, Destination destination,
                            const NormGradients<float>& gradients) override {
-    norm_parameter_gradients(extent, kept.x_hat, grad, gradients);
-    run("layer_norm_gradient", [&] {
-      return cuda::layer_norm_gradient(target(), {.size = size_of(extent),
-                                                  .weight = weight,
-                                                  .x_hat = kept.x_hat,
-                                                  .reciprocal_deviation = kept.reciprocal_deviation,
-                                                  .grad = grad});
-    });
+    const cuda::LayerNormGradientArgs args{.size = size_of(extent),
+                                           .weight = weight,
+                                           .x = x,
+                                           .mean = kept.mean,
+                                           .reciprocal_deviation = kept.reciprocal_deviation,
+                                           .y_grad = y_grad,
+                                           .x_grad = x_grad,
+                                           .adds = adds(destination)};
+    run("layer_norm_parameter_gradients",
+        [&] { return cuda::layer_norm_parameter_gradients(target(), args, targets(gradients)); });
+    run("layer_norm_gradient", [&] { return cuda::layer_norm_gradient(target(), args); });
   }
   void batch_norm(const Extent& extent, const NormParameters<float>& params, double momentum, float* x,
                   const BatchNormed<float>& kept) override {
@@ -80,7 +89,9 @@ class CudaLayerPasses final : public LayerPasses<float> {
   }
   void batch_norm_gradient(const Extent& extent, const float* weight, const BatchNormed<float>& kept, float* grad,
                            const NormGradients<float>& gradients) override {
-    norm_parameter_gradients(extent, kept.x_hat, grad, gradients);
+    run("batch_norm_parameter_gradients", [&] {
+      return cuda::batch_norm_parameter_gradients(target(), size_of(extent), kept.x_hat, grad, targets(gradients));
+    });
     run("batch_norm_gradient", [&] {
       return cuda::batch_norm_gradient(target(), {.size = size_of(extent),
                                                   .weight = weight,
@@ -107,11 +118,6 @@ class CudaLayerPasses final : public LayerPasses<float> {
   void run(const char* name, Launch launch) const {
     const PassScope scope(name, device());
     check_cuda(launch(), name);
-  }
-  void norm_parameter_gradients(const Extent& extent, const float* x_hat, const float* y_grad,
-                                const NormGradients<float>& to) const {
-    run("norm_parameter_gradients",
-        [&] { return cuda::norm_parameter_gradients(target(), size_of(extent), x_hat, y_grad, to.weight, to.bias); });
   }
 
   const CudaBackend& backend_;
