@@ -44,6 +44,7 @@ HWY_INLINE U32 bits_of(F32 a) { return U32(hn::BitCast(DU32{}, a.v)); }
 HWY_INLINE F32 float_of(U32 a) { return {hn::BitCast(D32{}, a.v)}; }
 
 HWY_INLINE bool any_nan(F32 a) { return !hn::AllFalse(D32{}, hn::IsNaN(a.v)); }
+HWY_INLINE float largest(F32 a) { return hn::GetLane(hn::MaxOfLanes(D32{}, a.v)); }
 HWY_INLINE std::uint32_t largest(U32 a) { return hn::GetLane(hn::MaxOfLanes(DU32{}, a.v)); }
 
 #include "kernels/element/convert.hpp"

@@ -13,6 +13,7 @@
 #include "kernels/cpu/accumulate-inl.hpp"
 #include "kernels/cpu/value-inl.hpp"
 
+#include "kernels/cpu/attention-inl.hpp"
 #include "kernels/cpu/layers-inl.hpp"
 #include "kernels/cpu/norm-inl.hpp"
 #include "kernels/cpu/scale-inl.hpp"
@@ -56,6 +57,8 @@ inline Loops make_loops(std::string_view target) {
   loops.layers = {.activate = {activate_loop<Relu>, activate_loop<Gelu>},
                   .activation_gradient = {activation_gradient_loop<Relu>, activation_gradient_loop<Gelu>},
                   .sum_of_exponentials = sum_of_exponentials_loop,
-                  .softmax_gradient = softmax_gradient_loop};
+                  .softmax_gradient = softmax_gradient_loop,
+                  .attention = attention_loop,
+                  .attention_gradient = attention_gradient_loop};
   return loops;
 }

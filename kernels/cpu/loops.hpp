@@ -41,6 +41,25 @@ struct SgdRun {
 template <class T>
 using PerDType = std::array<T, kNumDTypes>;  // indexed by DType
 
+/// One head of one sequence: rows [positions] of head_dim elements, `stride` or `out_stride` apart.
+struct AttentionHead {
+  std::size_t positions, head_dim, stride, out_stride;
+  float scale;  // of the scores
+  const float *query, *key, *value;
+  float* out;
+  float* log_sums;  // [positions]: of the exponentials of each query's scores
+};
+/// Laid out as what they are the gradients of.
+struct AttentionHeadGradient {
+  const float* out;
+  float *query, *key, *value;
+  float* out_dots;  // [positions] scratch
+};
+/// Elements of scratch that the loops need.
+inline std::size_t attention_scratch_size(std::size_t positions, std::size_t head_dim) {
+  return 2 * ((positions + 31) / 32 * 32) * head_dim;
+}
+
 /// Of the layers of a net, what is more than moving memory.
 struct LayerLoops {
   std::array<void (*)(const float* x, float* y, std::size_t numel), 2> activate;  // [relu, gelu]
@@ -50,6 +69,9 @@ struct LayerLoops {
   float (*sum_of_exponentials)(const float* x, float shift, std::size_t numel);
   /// Each logit becomes `scale * exp(logit - log_sum)`.
   void (*softmax_gradient)(float log_sum, float scale, float* logits, std::size_t numel);
+  /// Causal: a query sees the keys up to its own position.
+  void (*attention)(const AttentionHead&, float* scratch);
+  void (*attention_gradient)(const AttentionHead&, const AttentionHeadGradient&, float* scratch);
 };
 
 struct Loops {

@@ -19,6 +19,7 @@ inline float fold(float value) { return value; }
 inline float splat(float value) { return value; }
 inline std::uint32_t bits_of(float value) { return element::bits_of_float(value); }
 inline bool any_nan(float value) { return value != value; }
+inline float largest(float value) { return value; }
 inline std::uint32_t largest(std::uint32_t value) { return value; }
 
 inline float load_vector(const float* from) { return *from; }

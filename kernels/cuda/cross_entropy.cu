@@ -23,7 +23,13 @@ __global__ void __launch_bounds__(kBlockSize) cross_entropy_kernel(MatrixSize si
                                                                    float row_scale, float* logits, double* row_losses) {
   for_each_matrix_row(size.rows, [&](std::uint64_t r) {
     float* row = logits + r * size.cols;
-    const auto label = static_cast<std::uint64_t>(load(labels + r));
+    const std::int32_t signed_label = load(labels + r);
+    if (signed_label < 0) {  // ignored
+      for (std::uint64_t c = threadIdx.x % kWarpSize; c < size.cols; c += kWarpSize) store(row + c, 0.0f);
+      if (threadIdx.x % kWarpSize == 0) store(row_losses + r, 0.0);
+      return;
+    }
+    const auto label = static_cast<std::uint64_t>(signed_label);
     const float at_label = load(row + label);
     const float largest = largest_of_row(row, size.cols);
     const float sum =

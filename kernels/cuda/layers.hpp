@@ -69,7 +69,7 @@ struct BatchNormGradientArgs {
 };
 cudaError_t batch_norm_gradient(const Target& target, const BatchNormGradientArgs& args);
 
-/// Logits become the gradient of `row_scale` times the rows' losses.
+/// Logits become the gradient of `row_scale` times the rows' losses; rows with a negative label are ignored.
 cudaError_t cross_entropy(const Target& target, const MatrixSize& size, const std::int32_t* labels, float row_scale,
                           float* logits, double* row_losses);
 /// *loss_sum += the sum of the rows' losses.

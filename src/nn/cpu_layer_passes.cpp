@@ -5,20 +5,12 @@
 
 #include "kernels/element/lane_sum.hpp"
 #include "kernels/element/scalar.hpp"
+#include "src/nn/in_parallel.hpp"
 
 namespace gradfuse::nn {
 namespace {
 
 using element::kSumLanes;
-
-/// Calls `body(i)` for i in [0, count), on as many threads as the `work` elements are worth.
-template <class Body>
-void in_parallel(std::size_t count, std::size_t work, int threads, Body body) {
-  constexpr std::size_t kWorthAThread = std::size_t{16} << 10;
-  const auto end = static_cast<std::ptrdiff_t>(count);
-#pragma omp parallel for num_threads(threads) if (work > kWorthAThread) schedule(static)
-  for (std::ptrdiff_t i = 0; i < end; ++i) body(static_cast<std::size_t>(i));
-}
 
 /// Calls `body(begin, count)` for runs that make up [0, numel).
 template <class Body>
@@ -244,11 +236,15 @@ void CpuLayerPasses<T>::batch_norm_gradient(const Extent& extent, const T* weigh
 }
 
 template <class T>
-void CpuLayerPasses<T>::cross_entropy(const Extent& extent, const std::int32_t* labels, T loss_scale, T* logits,
+void CpuLayerPasses<T>::cross_entropy(const Extent& extent, const std::int32_t* labels, T row_scale, T* logits,
                                       double* row_losses) {
-  const T row_scale = loss_scale / static_cast<T>(extent.rows);
   in_parallel(extent.rows, extent.numel(), threads_, [&](std::size_t r) {
     T* row = logits + r * extent.cols;
+    if (labels[r] < 0) {
+      std::fill_n(row, extent.cols, T(0));
+      row_losses[r] = 0.0;
+      return;
+    }
     T& at_label = row[static_cast<std::size_t>(labels[r])];
     T largest = row[0];
     for (std::size_t c = 1; c < extent.cols; ++c) largest = element::max(row[c], largest);

@@ -29,7 +29,7 @@ class CpuLayerPasses final : public LayerPasses<T> {
                             const BatchNormed<T>& kept) override;
   void batch_norm_gradient(const Extent& extent, const T* weight, const BatchNormed<T>& kept, T* grad,
                            const NormGradients<T>& gradients) override;
-  void cross_entropy(const Extent& extent, const std::int32_t* labels, T loss_scale, T* logits,
+  void cross_entropy(const Extent& extent, const std::int32_t* labels, T row_scale, T* logits,
                      double* row_losses) override;
   void add_losses(std::size_t rows, const double* row_losses, double* loss_sum) override;
 

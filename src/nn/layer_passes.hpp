@@ -80,9 +80,9 @@ class LayerPasses {
   virtual void batch_norm_gradient(const Extent& extent, const T* weight, const BatchNormed<T>& kept, T* grad,
                                    const NormGradients<T>& gradients) = 0;
 
-  /// Overwrites logits [rows, classes] with the gradient of `loss_scale * mean loss`, and `row_losses` with the loss of
-  /// each row in nats.
-  virtual void cross_entropy(const Extent& extent, const std::int32_t* labels, T loss_scale, T* logits,
+  /// Overwrites logits [rows, classes] with the gradient of `row_scale` times the sum of the rows' losses, and
+  /// `row_losses` with the loss of each in nats. Both are 0 for rows with a negative label, which are ignored.
+  virtual void cross_entropy(const Extent& extent, const std::int32_t* labels, T row_scale, T* logits,
                              double* row_losses) = 0;
   /// Adds to *loss_sum the sum of [rows].
   virtual void add_losses(std::size_t rows, const double* row_losses, double* loss_sum) = 0;

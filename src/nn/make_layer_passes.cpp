@@ -3,6 +3,7 @@
 
 #include "src/backend/cpu_backend.hpp"
 #include "src/nn/cpu_layer_passes.hpp"
+#include "src/nn/cpu_sequence_passes.hpp"
 #include "src/nn/cuda/cuda_layer_passes.hpp"
 
 namespace gradfuse::nn {
@@ -26,6 +27,25 @@ template <>
 std::unique_ptr<LayerPasses<double>> make_layer_passes(const Backend& backend) {
   if (backend.device().kind == Device::Kind::kCuda) throw Error("nets in float64 run on the CPU only");
   return std::make_unique<CpuLayerPasses<double>>(layer_loops(backend), describe(backend).threads);
+}
+
+namespace {
+
+template <class T>
+std::unique_ptr<SequencePasses<T>> sequence_passes(const Backend& backend) {
+  if (backend.device().kind == Device::Kind::kCuda) throw Error("the Transformer runs on the CPU only, as yet");
+  return std::make_unique<CpuSequencePasses<T>>(layer_loops(backend), describe(backend).threads);
+}
+
+}  // namespace
+
+template <>
+std::unique_ptr<SequencePasses<float>> make_sequence_passes(const Backend& backend) {
+  return sequence_passes<float>(backend);
+}
+template <>
+std::unique_ptr<SequencePasses<double>> make_sequence_passes(const Backend& backend) {
+  return sequence_passes<double>(backend);
 }
 
 }  // namespace gradfuse::nn

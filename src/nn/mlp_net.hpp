@@ -43,7 +43,8 @@ class MlpNet {
     const std::size_t rows = batch.labels.size();
     T* grad = forward(Mode::kTraining, batch, params);  // the logits, then the gradient of the current layer's output
     memory().upload(labels_.data(), batch.labels.data(), batch.labels.size_bytes());
-    passes_->cross_entropy({rows, layers_.back().layout.outputs}, labels_.data(), loss_scale, grad, row_losses_.data());
+    passes_->cross_entropy({rows, layers_.back().layout.outputs}, labels_.data(), loss_scale / static_cast<T>(rows),
+                           grad, row_losses_.data());
     passes_->add_losses(rows, row_losses_.data(), loss_sum_.data());
     for (std::size_t i = layers_.size(); i-- > 0;) grad = backward_layer(i, rows, grad, params, grads);
   }

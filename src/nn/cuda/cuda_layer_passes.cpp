@@ -100,9 +100,8 @@ class CudaLayerPasses final : public LayerPasses<float> {
                                                   .grad = grad});
     });
   }
-  void cross_entropy(const Extent& extent, const std::int32_t* labels, float loss_scale, float* logits,
+  void cross_entropy(const Extent& extent, const std::int32_t* labels, float row_scale, float* logits,
                      double* row_losses) override {
-    const float row_scale = loss_scale / static_cast<float>(extent.rows);
     run("cross_entropy",
         [&] { return cuda::cross_entropy(target(), size_of(extent), labels, row_scale, logits, row_losses); });
   }
