@@ -7,16 +7,22 @@
 
 namespace gradfuse::cli {
 
-std::filesystem::path default_data_file() {
+std::filesystem::path default_data_file(const std::string& name) {
   std::error_code ignored;  // no /proc: only the source tree is left
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  std::filesystem::path installed =
-      (program.parent_path() / GRADFUSE_DATA_FROM_PROGRAM / "digits.csv").lexically_normal();
+  std::filesystem::path installed = (program.parent_path() / GRADFUSE_DATA_FROM_PROGRAM / name).lexically_normal();
   if (std::filesystem::exists(installed, ignored)) return installed;
-  std::filesystem::path source = GRADFUSE_SOURCE_DATA "/digits.csv";
+  std::filesystem::path source = std::filesystem::path(GRADFUSE_SOURCE_DATA) / name;
   if (std::filesystem::exists(source, ignored)) return source;
-  throw Error(fmt::format("the digits are neither in {} nor in {}; say where with --data FILE", installed.string(),
-                          source.string()));
+  throw Error(
+      fmt::format("the data are neither in {} nor in {}; say where they are", installed.string(), source.string()));
+}
+
+void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& log) {
+  std::error_code unknown;  // a log that does not exist yet is no file's equal
+  if (!log.empty() && std::filesystem::equivalent(data, log, unknown)) {
+    throw Error(fmt::format("--log {} is the data file, which it would overwrite; choose another", log.string()));
+  }
 }
 
 }  // namespace gradfuse::cli

@@ -1,11 +1,16 @@
 #pragma once
-// Where the digits are when nobody says.
+// Where the data are when nobody says.
 #include <filesystem>
+#include <string>
 
 namespace gradfuse::cli {
 
-/// Beside the installed program (../share/gradfuse from its folder), else in the source tree it was built from.
+/// A file of data/: beside the installed program (../share/gradfuse from its folder), else in the source tree it was
+/// built from.
 /// @throws Error  neither is there; names both.
-std::filesystem::path default_data_file();
+std::filesystem::path default_data_file(const std::string& name);
+
+/// @throws Error  the log would overwrite the data.
+void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& log);
 
 }  // namespace gradfuse::cli

@@ -6,12 +6,12 @@
 #include "src/cli/exit_codes.hpp"
 #include "src/cli/run_training.hpp"
 #include "src/cli/train_flags.hpp"
+#include "src/cli/transformer_command.hpp"
 
 #include <fmt/format.h>
 #include <filesystem>
 #include <gradfuse/error.hpp>
 #include <memory>
-#include <system_error>
 
 namespace gradfuse::cli {
 namespace {
@@ -29,16 +29,10 @@ constexpr const char* kExamples = R"(Examples:
 Units: rows, nats (loss), bytes (log) and MiB (screen), seconds.
 The same flags, threads and machine give the same bits; the digest tells.)";
 
-void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& log) {
-  std::error_code unknown;  // a log that does not exist yet is no file's equal
-  if (!log.empty() && std::filesystem::equivalent(data, log, unknown)) {
-    throw Error(fmt::format("--log {} is the data file, which it would overwrite; choose another", log.string()));
-  }
-}
-
 void run(const TrainFlags& flags) {
   const train::MlpTrainOptions options = check_command_line([&] { return options_of(flags); });
-  const std::filesystem::path data = flags.data.empty() ? default_data_file() : std::filesystem::path(flags.data);
+  const std::filesystem::path data =
+      flags.data.empty() ? default_data_file("digits.csv") : std::filesystem::path(flags.data);
   check_command_line([&] { refuse_to_overwrite(data, flags.log); });
   // One split for all seeds, so that their test accuracies compare.
   const nn::DigitsSplit digits = nn::split_digits(nn::load_digits(data), 0);
@@ -61,6 +55,7 @@ void add_train_command(CLI::App& app) {
   add_train_flags(*mlp, *flags);
   mlp->footer(kExamples);
   mlp->callback([flags] { run(*flags); });
+  add_train_transformer_command(*train);
 }
 
 }  // namespace gradfuse::cli

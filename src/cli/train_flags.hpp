@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "src/cli/backend_flags.hpp"
+#include "src/cli/step_flags.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,13 +21,8 @@ struct TrainFlags {
   std::optional<std::size_t> epochs;
   std::string activation = "gelu";
   std::string norm = "none";
-  std::string optimizer = "adamw";
-  std::optional<double> lr;
   std::string lr_scaling = "none";
-  std::optional<double> eps;
-  double max_grad_norm = 1.0;
-  std::optional<std::string> precision;
-  std::optional<std::string> loss_scale;
+  StepFlags step;
   bool is_unfused = false;
   std::uint64_t seed = 0;
   BackendFlags backend;
@@ -35,6 +31,9 @@ struct TrainFlags {
   bool is_quiet = false;
   bool is_comparison = false;
 };
+
+/// A comparison has its own: `compare_large_batch` says why.
+StepDefaults step_defaults(const TrainFlags& flags);
 
 /// Puts the flags on the command. `flags` must live as long as the command.
 void add_train_flags(CLI::App& command, TrainFlags& flags);

@@ -110,4 +110,42 @@ std::string to_json(const MlpTrainOptions& options, const TrainSummary& summary)
       .dump();
 }
 
+std::string to_json(const TransformerTrainOptions& options, const TransformerTrainSummary& summary) {
+  const BackendInfo backend = describe(*options.model.backend);
+  const nn::TransformerOptions& model = options.model;
+  constexpr const char* kRoutes[] = {"unfused", "fused", "gemm"};
+  const Json settings = {{"micro_batch", options.micro_batch},
+                         {"accum_steps", options.accum_steps},
+                         {"route", kRoutes[static_cast<std::size_t>(options.route)]},
+                         {"seed", options.seed},
+                         {"vocabulary", model.vocabulary},
+                         {"context", model.context},
+                         {"width", model.width},
+                         {"layers", model.layers},
+                         {"heads", model.heads},
+                         {"tied", model.is_tied},
+                         {"precision", dtype_name(model.precision)},
+                         {"checkpoint_every", model.checkpoint_every},
+                         {"optimizer", std::visit(OptimizerJson{}, options.optimizer)},
+                         {"max_grad_norm", or_null(options.max_grad_norm)},
+                         {"dynamic_loss_scale", options.loss_scaler.is_dynamic()},
+                         {"init_loss_scale", options.loss_scaler.scale()}};
+  return Json{{"event", "summary"},
+              {"validation_loss", summary.validation_loss},
+              {"unigram_entropy", summary.unigram_entropy},
+              {"seconds", summary.seconds},
+              {"samples_per_second", summary.samples_per_second},
+              {"tokens_per_second", summary.tokens_per_second},
+              {"peak_bytes", summary.peak_bytes},
+              {"steps", summary.steps},
+              {"skipped_steps", summary.skipped_steps},
+              {"loss_scale", summary.loss_scale},
+              {"parameters_digest", summary.parameters_digest},
+              {"backend", backend.name},
+              {"target", backend.target},
+              {"threads", backend.threads},
+              {"settings", settings}}
+      .dump();
+}
+
 }  // namespace gradfuse::train

@@ -54,4 +54,9 @@ void TrainLog::finish(const MlpTrainOptions& options, const TrainSummary& summar
   file_->close();
 }
 
+void TrainLog::finish(const TransformerTrainOptions& options, const TransformerTrainSummary& summary) {
+  file_->write_line(to_json(options, summary));
+  file_->close();
+}
+
 }  // namespace gradfuse::train

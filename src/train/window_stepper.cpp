@@ -4,6 +4,8 @@
 
 #include <variant>
 
+#include "src/train/make_optimizer.hpp"
+
 namespace gradfuse::train {
 namespace {
 
@@ -24,7 +26,7 @@ struct MakeOptimizer {
 class FusedStepper : public WindowStepper {
  public:
   FusedStepper(const ParameterSet& params, const UnfusedChain::Options& options, std::size_t accum_steps)
-      : window_(params, {.steps = accum_steps}), optimizer_(std::visit(MakeOptimizer{params}, options)) {}
+      : window_(params, {.steps = accum_steps}), optimizer_(make_optimizer(params, options)) {}
 
   void add(std::span<const ConstTensorView> grads, std::size_t rows, bool is_last) override {
     window_.add(grads, {.weight = static_cast<double>(rows), .is_last = is_last});
@@ -53,6 +55,10 @@ class UnfusedStepper : public WindowStepper {
 };
 
 }  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const ParameterSet& params, const UnfusedChain::Options& options) {
+  return std::visit(MakeOptimizer{params}, options);
+}
 
 std::unique_ptr<WindowStepper> make_window_stepper(Chain chain, const ParameterSet& params,
                                                    const UnfusedChain::Options& optimizer, std::size_t accum_steps) {

@@ -1,6 +1,7 @@
 #pragma once
 // The record of a training run as JSON lines.
 #include <gradfuse/train/train_mlp.hpp>
+#include <gradfuse/train/train_transformer.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -22,6 +23,7 @@ class TrainLog {
   void write(const StepRecord& record);
   /// The summary with the settings that led to it; then closes the file. @throws Error  as `write`.
   void finish(const MlpTrainOptions& options, const TrainSummary& summary);
+  void finish(const TransformerTrainOptions& options, const TransformerTrainSummary& summary);
 
  private:
   struct File;
