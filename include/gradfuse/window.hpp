@@ -68,6 +68,12 @@ class Window {
   /// The same for a list; a tensor that is listed several times (tied weights) gets the sum.
   void add(std::span<const Gradient> grads, const MicroBatch& micro_batch = {});
 
+  /// Merges some gradients of the micro-batch that is under way at once, as its backward pass makes them, so that their
+  /// memory can be used again in order with the passes. The next `add`, if of nothing, ends the micro-batch.
+  /// @param weight  As `MicroBatch::weight`; the count is given to that `add`.
+  /// @throws Error  as `add`.
+  void fold(std::span<const Gradient> grads, double weight = 1.0);
+
   /// For a producer that accumulates by itself, like a GEMM with beta 0 or 1; it applies the weight. The tensor counts
   /// as having a gradient from now on: write the whole segment before the next `add`, which ends the micro-batch.
   /// @throws Error  no such tensor, or the window is full.

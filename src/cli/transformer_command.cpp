@@ -81,10 +81,10 @@ void add_flags(CLI::App& command, TransformerFlags& flags) {
         "Keep the input of every so many blocks and work out the rest again in backward; 0: keep all", 0);
   add_precision_flags(command, flags.step, step_defaults(), {});
   add_optimizer_flags(command, flags.step, step_defaults(), {});
-  add_flag(command, "--route", "unfused|fused|gemm", flags.route,
+  add_flag(command, "--route", "unfused|fused|gemm|streamed", flags.route,
            "unfused, fused: through an array of gradients, with separate passes or fused ones; gemm: products straight "
-           "into the accumulator, no array")
-      ->check(one_of({"unfused", "fused", "gemm"}))
+           "into the accumulator, no array; streamed: layer by layer through a scratch")
+      ->check(one_of({"unfused", "fused", "gemm", "streamed"}))
       ->group("Optimizer");
   add_backend_flags(command, flags.backend);
   CLI::Option* text =
@@ -117,13 +117,15 @@ train::TransformerTrainOptions options_of(const TransformerFlags& flags) {
                     .precision = precision_of(flags.step, defaults),
                     .checkpoint_every = flags.checkpoint_every,
                     .seed = flags.seed,
-                    .backend = backend_of(flags.backend)},
+                    .backend = backend_of(flags.backend),
+                    .has_gradients = flags.route == "unfused" || flags.route == "fused"},
           .micro_batch = flags.micro_batch,
           .accum_steps = flags.accum_steps,
           .steps = flags.steps,
           .route = flags.route == "unfused" ? train::Route::kUnfused
                    : flags.route == "fused" ? train::Route::kFused
-                                            : train::Route::kGemm,
+                   : flags.route == "gemm"  ? train::Route::kGemm
+                                            : train::Route::kStreamed,
           .seed = flags.seed,
           .optimizer = optimizer_of(flags.step, defaults),
           .max_grad_norm = max_grad_norm_of(flags.step),
@@ -136,7 +138,7 @@ double mebibytes(std::size_t num_bytes) { return static_cast<double>(num_bytes) 
 /// By micro-batch: 1, 2, 4, ... and the one asked for.
 void print_plan(const train::TransformerTrainOptions& options) {
   const nn::TransformerMemory one = nn::plan_memory(options.model, 1, options.model.context);
-  const std::size_t numel = one.gradients / (options.model.precision == DType::kFloat32 ? 4 : 6);
+  const std::size_t numel = one.parameters / (options.model.precision == DType::kFloat32 ? 4 : 10);
   const std::size_t states = std::holds_alternative<SgdOptions>(options.optimizer) ? 1 : 2;
   fmt::print(
       "{} parameters, {}\n"
@@ -144,9 +146,12 @@ void print_plan(const train::TransformerTrainOptions& options) {
       "  gradients    {:>9.1f} MiB{}\n"
       "  accumulator  {:>9.1f} MiB\n"
       "  optimizer    {:>9.1f} MiB\n",
-      numel, dtype_name(options.model.precision), mebibytes(one.parameters), mebibytes(one.gradients),
-      options.route == train::Route::kGemm ? ", which --route gemm does not touch" : "", mebibytes(4 * numel),
-      mebibytes(4 * states * numel));
+      numel, dtype_name(options.model.precision), mebibytes(one.parameters),
+      mebibytes(options.route == train::Route::kStreamed ? one.scratch : one.gradients),
+      options.route == train::Route::kGemm       ? ": they go straight into the accumulator"
+      : options.route == train::Route::kStreamed ? ": of the largest layer"
+                                                 : "",
+      mebibytes(4 * numel), mebibytes(4 * states * numel));
   for (std::size_t sequences = 1;; sequences = std::min(2 * sequences, options.micro_batch)) {
     const nn::TransformerMemory memory = nn::plan_memory(options.model, sequences, options.model.context);
     fmt::print("  activations  {:>9.1f} MiB with {} sequence{} of {}\n", mebibytes(memory.activations), sequences,

@@ -39,7 +39,9 @@ void check_window(const WindowState& window, const ParameterSet& params, const S
   check_step(window.micro_batches, options);
   if (window.has_claims) {
     throw Error(
-        "the last micro-batch has claimed accumulators but was not ended; call Window::add, if with no gradients");
+        "the last micro-batch has claimed accumulators or folded gradients but was not ended; call Window::add, if "
+        "with "
+        "no gradients");
   }
 }
 

@@ -104,6 +104,33 @@ void end_micro_batch(WindowState& state, const MicroBatch& micro_batch) {
   ++state.micro_batches;
 }
 
+/// Makes the list's gradients those of the window. Of a tensor that is listed several times, all but the last are
+/// merged on the way.
+void take_list(WindowState& state, std::span<const Gradient> grads, double weight) {
+  state.grow();
+  std::size_t first = state.grads.size(), end = 0;
+  for (const Gradient& gradient : grads) {
+    if (gradient.tensor >= state.grads.size()) {
+      throw Error(fmt::format("there is a gradient for tensor {}, but the set has {} tensors", gradient.tensor,
+                              state.grads.size()));
+    }
+    if (!gradient.view.is_absent()) check_window_gradient(state, gradient.tensor, gradient.view);
+    first = std::min(first, gradient.tensor);
+    end = std::max(end, gradient.tensor + 1);
+  }
+  clear_grads(state);
+  for (const Gradient& gradient : grads) {
+    if (gradient.view.is_absent()) continue;
+    if (!state.grads[gradient.tensor].is_absent()) {  // a second producer: a tensor has one gradient at a time
+      grads_changed(state, first, end);
+      if (weight != 0.0) merge(state, static_cast<float>(weight));
+      clear_grads(state);
+    }
+    state.grads[gradient.tensor] = gradient.view;
+  }
+  if (first < end) grads_changed(state, first, end);
+}
+
 }  // namespace
 
 void WindowState::grow() {
@@ -180,32 +207,20 @@ void Window::add(std::span<const ConstTensorView> grads, const MicroBatch& micro
 }
 
 void Window::add(std::span<const Gradient> grads, const MicroBatch& micro_batch) {
+  check_not_full(*state_);
+  check_micro_batch(micro_batch, state_->sum_of_counts);
+  take_list(*state_, grads, micro_batch.weight);
+  end_micro_batch(*state_, micro_batch);
+}
+
+void Window::fold(std::span<const Gradient> grads, double weight) {
   WindowState& state = *state_;
   check_not_full(state);
-  check_micro_batch(micro_batch, state.sum_of_counts);
-  state.grow();
-  std::size_t first = state.grads.size(), end = 0;
-  for (const Gradient& gradient : grads) {
-    if (gradient.tensor >= state.grads.size()) {
-      throw Error(fmt::format("there is a gradient for tensor {}, but the set has {} tensors", gradient.tensor,
-                              state.grads.size()));
-    }
-    if (!gradient.view.is_absent()) check_window_gradient(state, gradient.tensor, gradient.view);
-    first = std::min(first, gradient.tensor);
-    end = std::max(end, gradient.tensor + 1);
-  }
+  check_micro_batch({.weight = weight, .count = 0.0}, state.sum_of_counts);
+  take_list(state, grads, weight);
+  if (weight != 0.0) merge(state, static_cast<float>(weight));
   clear_grads(state);
-  for (const Gradient& gradient : grads) {
-    if (gradient.view.is_absent()) continue;
-    if (!state.grads[gradient.tensor].is_absent()) {  // a second producer: a tensor has one gradient at a time
-      grads_changed(state, first, end);
-      if (micro_batch.weight != 0.0) merge(state, static_cast<float>(micro_batch.weight));
-      clear_grads(state);
-    }
-    state.grads[gradient.tensor] = gradient.view;
-  }
-  if (first < end) grads_changed(state, first, end);
-  end_micro_batch(state, micro_batch);
+  state.has_claims = true;  // the micro-batch has begun
 }
 
 AccumulatorSlot Window::claim(std::size_t tensor) {

@@ -45,7 +45,7 @@ struct WindowState {
   std::size_t micro_batches = 0;
   double sum_of_counts = 0.0;
   bool is_full = false;
-  bool has_claims = false;  // since the last add
+  bool has_claims = false;  // or what was folded, since the last add
 };
 
 }  // namespace gradfuse

@@ -1,5 +1,6 @@
 #pragma once
 // Where a model's backward pass puts the gradient of each parameter.
+#include <gradfuse/parameter_set.hpp>
 #include <gradfuse/window.hpp>
 
 #include <cstddef>
@@ -22,6 +23,8 @@ class GradientTargets {
   virtual ~GradientTargets() = default;
   /// For the next producer of a parameter's gradient; tied weights have several in a micro-batch.
   virtual GradientTarget<T> next(std::size_t parameter) = 0;
+  /// All producers that asked since the last call are done.
+  virtual void layer_done() {}
 };
 
 /// A flat array, as the layout says. For one micro-batch.
@@ -56,6 +59,33 @@ class AccumulatorTargets final : public GradientTargets<float> {
 
  private:
   Window& window_;
+};
+
+/// A scratch of one layer, folded into the window when the layer is done.
+class StreamedTargets final : public GradientTargets<float> {
+ public:
+  StreamedTargets(const ParameterLayout& layout, float* scratch, Window& window)
+      : layout_(layout), scratch_(scratch), window_(window) {}
+
+  GradientTarget<float> next(std::size_t parameter) override {
+    float* to = scratch_ + used_;
+    const std::size_t numel = layout_.segment(parameter).numel;
+    grads_.push_back({parameter, {to, numel, DType::kFloat32, window_.params().backend()->device()}});
+    used_ += (numel + 15) / 16 * 16;
+    return {to, Destination::kOverwrite};
+  }
+  void layer_done() override {
+    window_.fold(grads_);
+    grads_.clear();
+    used_ = 0;
+  }
+
+ private:
+  const ParameterLayout& layout_;
+  float* scratch_;
+  Window& window_;
+  std::vector<Gradient> grads_;
+  std::size_t used_ = 0;
 };
 
 }  // namespace gradfuse::nn

@@ -5,10 +5,10 @@
 namespace gradfuse::nn {
 
 ParameterStore::ParameterStore(const ParameterLayout& layout, DType precision, std::shared_ptr<const Backend> backend,
-                               std::span<const float> initial)
-    : precision_(precision), backend_(std::move(backend)) {
+                               std::span<const float> initial, bool has_gradients)
+    : precision_(precision), has_gradients_(has_gradients), backend_(std::move(backend)) {
   master_.grow(memory(), layout.numel);
-  grads_.grow(memory(), layout.numel);
+  if (has_gradients_) grads_.grow(memory(), layout.numel);
   memory().upload(master_.data(), initial.data(), layout.numel * sizeof(float));
   if (is_half()) make_half(layout.numel);
   list_parameters(layout);
@@ -21,23 +21,25 @@ TensorView ParameterStore::view(void* data, const Segment& segment, DType dtype)
 
 void ParameterStore::make_half(std::size_t numel) {
   model_.grow(memory(), numel);
-  half_grads_.grow(memory(), numel);
   panels_.grow(memory(), numel);
   const Segment all{0, numel};
   const TensorView model = view(model_.data(), all, precision_);
   widen_model_.emplace(model, view(panels_.data(), all, DType::kFloat32), backend_);
-  narrow_grads_.emplace(view(grads_.data(), all, DType::kFloat32), view(half_grads_.data(), all, precision_), backend_);
+  if (has_gradients_) {
+    half_grads_.grow(memory(), numel);
+    narrow_grads_.emplace(view(grads_.data(), all, DType::kFloat32), view(half_grads_.data(), all, precision_),
+                          backend_);
+  }
   Cast(view(master_.data(), all, DType::kFloat32), model, backend_)();
 }
 
 void ParameterStore::list_parameters(const ParameterLayout& layout) {
   for (const NamedSegment& named : layout.parameters) {
     Parameter parameter{named.name, named.shape, view(master_.data(), named.segment, DType::kFloat32), {}, {}};
-    if (is_half()) {
-      parameter.model = view(model_.data(), named.segment, precision_);
-      parameter.grad = view(half_grads_.data(), named.segment, precision_);
-    } else {
-      parameter.grad = view(grads_.data(), named.segment, DType::kFloat32);
+    if (is_half()) parameter.model = view(model_.data(), named.segment, precision_);
+    if (has_gradients_) {
+      parameter.grad = is_half() ? view(half_grads_.data(), named.segment, precision_)
+                                 : view(grads_.data(), named.segment, DType::kFloat32);
     }
     parameters_.push_back(std::move(parameter));
   }
@@ -50,7 +52,7 @@ const float* ParameterStore::float_params() {
 }
 
 void ParameterStore::finish_grads() {
-  if (is_half()) (*narrow_grads_)();
+  if (narrow_grads_) (*narrow_grads_)();
 }
 
 }  // namespace gradfuse::nn

@@ -30,9 +30,9 @@ class Cast {
 /// Flat arrays, as the layout says.
 class ParameterStore {
  public:
-  /// `precision` is float32, float16 or bfloat16.
+  /// `precision` is float32, float16 or bfloat16. Without gradients, the parameters' views of them are absent.
   ParameterStore(const ParameterLayout& layout, DType precision, std::shared_ptr<const Backend> backend,
-                 std::span<const float> initial);
+                 std::span<const float> initial, bool has_gradients = true);
 
   std::span<const Parameter> parameters() const noexcept { return parameters_; }
   /// What forward and backward read: the master itself, or the 16-bit copy widened, as it is now.
@@ -50,6 +50,7 @@ class ParameterStore {
   void list_parameters(const ParameterLayout& layout);
 
   DType precision_;
+  bool has_gradients_;
   std::shared_ptr<const Backend> backend_;
   DeviceArray<float> master_, grads_;
   // Empty in float32:

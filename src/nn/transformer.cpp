@@ -72,7 +72,8 @@ TransformerMemory plan_memory(const TransformerOptions& options, std::size_t seq
   const TransformerActivations plan = plan_activations(options, sequences, positions);
   const std::size_t half = options.precision == DType::kFloat32 ? 0 : 1;
   return {.parameters = layout.numel * (4 + half * (2 + 4)),
-          .gradients = layout.numel * (4 + half * 2),
+          .gradients = options.has_gradients ? layout.numel * (4 + half * 2) : 0,
+          .scratch = layout.largest_layer * 4,
           .activations = plan.values.numel() * sizeof(float) + plan.statistics.numel() * sizeof(double) +
                          2 * sequences * positions * sizeof(std::int32_t)};
 }
@@ -82,12 +83,20 @@ struct Transformer::Impl {
       : options(checked(from)),
         layout(make_layout(options)),
         net(options, layout),
-        store(layout, options.precision, options.backend, initial_parameters(options, layout)) {}
+        store(layout, options.precision, options.backend, initial_parameters(options, layout), options.has_gradients) {}
+
+  /// @throws Error  the window does not fit the model.
+  void check_window(const Window& window) const {
+    if (window.params().size() == layout.parameters.size()) return;
+    throw Error(fmt::format("the window's set has {} tensors, the model {} parameters; add the model's, in their order",
+                            window.params().size(), layout.parameters.size()));
+  }
 
   TransformerOptions options;
   TransformerLayout layout;
   TransformerNet<float> net;
   ParameterStore store;
+  DeviceArray<float> scratch;  // of `stream`
 };
 
 Transformer::Transformer(const TransformerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -100,6 +109,9 @@ std::span<const Parameter> Transformer::parameters() const noexcept { return imp
 void Transformer::backward(const TokenBatch& batch, float loss_scale) {
   check_batch(impl_->options, batch);
   check_loss_scale(loss_scale);
+  if (!impl_->options.has_gradients) {
+    throw Error("the model was made without gradients (has_gradients = false); use accumulate or stream");
+  }
   const auto count = static_cast<float>(std::max<std::size_t>(count_targets(batch.targets), 1));
   FlatTargets<float> targets(impl_->layout, impl_->store.grads());
   impl_->net.backward(batch, impl_->store.float_params(), loss_scale / count, targets);
@@ -109,14 +121,21 @@ void Transformer::backward(const TokenBatch& batch, float loss_scale) {
 std::size_t Transformer::accumulate(const TokenBatch& batch, Window& window, float loss_scale) {
   check_batch(impl_->options, batch);
   check_loss_scale(loss_scale);
-  if (window.params().size() != parameters().size()) {
-    throw Error(fmt::format("the window's set has {} tensors, the model {} parameters; add the model's, in their order",
-                            window.params().size(), parameters().size()));
-  }
+  impl_->check_window(window);
   if (window.options().accumulate != DType::kFloat32) {
-    throw Error("products go into a float32 accumulator only; make the window with one");
+    throw Error("products go into a float32 accumulator only; make the window with one, or use stream");
   }
   AccumulatorTargets targets(window);
+  impl_->net.backward(batch, impl_->store.float_params(), loss_scale, targets);
+  return count_targets(batch.targets);
+}
+
+std::size_t Transformer::stream(const TokenBatch& batch, Window& window, float loss_scale) {
+  check_batch(impl_->options, batch);
+  check_loss_scale(loss_scale);
+  impl_->check_window(window);
+  impl_->scratch.grow(impl_->options.backend->memory(), impl_->layout.largest_layer);
+  StreamedTargets targets(impl_->layout, impl_->scratch.data(), window);
   impl_->net.backward(batch, impl_->store.float_params(), loss_scale, targets);
   return count_targets(batch.targets);
 }

@@ -36,6 +36,12 @@ TransformerLayout make_layout(const TransformerOptions& options) {
   }
   layout.norm = add_norm(layout, "norm", width);
   layout.head = options.is_tied ? layout.token_embedding : layout.add("head.weight", {options.vocabulary, width});
+  // The embeddings; a block; the last norm with the head, which is as large as the token embedding.
+  const auto from = [&](std::size_t parameter) { return layout.segment(parameter).offset; };
+  const std::size_t embeddings = from(layout.blocks[0].norm1.weight);
+  const std::size_t block = (from(layout.norm.weight) - embeddings) / options.layers;
+  const std::size_t norm = from(layout.blocks[0].qkv.weight) - embeddings;
+  layout.largest_layer = std::max({embeddings, block, norm + from(layout.position_embedding)});
   return layout;
 }
 

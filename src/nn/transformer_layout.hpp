@@ -21,6 +21,7 @@ struct TransformerLayout : ParameterLayout {
   std::size_t token_embedding = 0, position_embedding = 0, head = 0;  // tied: the head is the token embedding
   std::vector<BlockParameters> blocks;
   LinearParameters norm{};
+  std::size_t largest_layer = 0;  // elements, with room for each tensor to begin at a cache line
 };
 
 /// `options` have been checked.

@@ -35,16 +35,19 @@ class TransformerNet {
                     at(plan_.logits), params, row_grad, targets);
     norm_gradient(layout_.norm, at(plan_.output), {statistic(plan_.mean), statistic(plan_.reciprocal)}, params,
                   row_grad, stream_grad, Destination::kOverwrite, targets);
+    targets.layer_done();
     for (std::size_t i = options_.layers; i-- > 0;) {
       // Of the last segment everything is still there from the forward pass.
       const bool is_end_of_segment = (i + 1) % plan_.segment_length == 0;
       if (is_end_of_segment && i + 1 < options_.layers) forward_blocks(i + 1 - plan_.segment_length, i + 1, params);
       backward_block(i, params, targets);
+      targets.layer_done();
     }
     const GradientTarget<T> tokens = targets.next(layout_.token_embedding);
     const GradientTarget<T> positions = targets.next(layout_.position_embedding);
     sequences_->embed_gradient(shape_, inputs_.data(), stream_grad, options_.vocabulary, tokens.data,
                                tokens.destination, options_.context, positions.data, positions.destination);
+    targets.layer_done();
   }
 
   /// Logits [rows, vocabulary], valid until the next call.

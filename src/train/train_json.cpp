@@ -113,7 +113,7 @@ std::string to_json(const MlpTrainOptions& options, const TrainSummary& summary)
 std::string to_json(const TransformerTrainOptions& options, const TransformerTrainSummary& summary) {
   const BackendInfo backend = describe(*options.model.backend);
   const nn::TransformerOptions& model = options.model;
-  constexpr const char* kRoutes[] = {"unfused", "fused", "gemm"};
+  constexpr const char* kRoutes[] = {"unfused", "fused", "gemm", "streamed"};
   const Json settings = {{"micro_batch", options.micro_batch},
                          {"accum_steps", options.accum_steps},
                          {"route", kRoutes[static_cast<std::size_t>(options.route)]},

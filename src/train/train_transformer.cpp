@@ -67,15 +67,18 @@ class BufferRoute final : public RouteRunner {
   std::vector<ConstTensorView> grads_;
 };
 
-class GemmRoute final : public RouteRunner {
+class AccumulatorRoute final : public RouteRunner {
  public:
-  GemmRoute(nn::Transformer& model, const ParameterSet& params, const TransformerTrainOptions& options)
+  AccumulatorRoute(nn::Transformer& model, const ParameterSet& params, const TransformerTrainOptions& options)
       : model_(model),
+        is_streamed_(options.route == Route::kStreamed),
         window_(params, {.steps = options.accum_steps}),
         optimizer_(make_optimizer(params, options.optimizer)) {}
   void add(const nn::TokenBatch& batch, float loss_scale, bool is_last) override {
-    const auto count = static_cast<double>(model_.accumulate(batch, window_, loss_scale));
-    window_.add(std::span<const Gradient>{}, {.weight = count, .is_last = is_last});
+    const std::size_t count =
+        is_streamed_ ? model_.stream(batch, window_, loss_scale) : model_.accumulate(batch, window_, loss_scale);
+    // The gradients are those of the sum, so they weigh 1.
+    window_.add(std::span<const Gradient>{}, {.weight = static_cast<double>(count), .is_last = is_last});
   }
   StepReport step(const StepOptions& options) override {
     optimizer_->step(window_, options);
@@ -84,13 +87,22 @@ class GemmRoute final : public RouteRunner {
 
  private:
   nn::Transformer& model_;
+  bool is_streamed_;
   Window window_;
   std::unique_ptr<Optimizer> optimizer_;
 };
 
+bool has_buffer(Route route) { return route == Route::kUnfused || route == Route::kFused; }
+
+nn::TransformerOptions model_options(const TransformerTrainOptions& options) {
+  nn::TransformerOptions model = options.model;
+  model.has_gradients = has_buffer(options.route);
+  return model;
+}
+
 std::unique_ptr<RouteRunner> make_route(nn::Transformer& model, const ParameterSet& params,
                                         const TransformerTrainOptions& options) {
-  if (options.route == Route::kGemm) return std::make_unique<GemmRoute>(model, params, options);
+  if (!has_buffer(options.route)) return std::make_unique<AccumulatorRoute>(model, params, options);
   const Chain chain = options.route == Route::kUnfused ? Chain::kUnfused : Chain::kFused;
   return std::make_unique<BufferRoute>(chain, model, params, options);
 }
@@ -170,7 +182,7 @@ TransformerTrainSummary train_transformer(const TransformerTrainOptions& options
                                           const TransformerTrainCallbacks& callbacks) {
   using Clock = std::chrono::steady_clock;
   check_options(options, text);
-  nn::Transformer model(options.model);
+  nn::Transformer model(model_options(options));
   const ParameterSet params = parameters_of(model, options.model.backend);
   const std::unique_ptr<RouteRunner> route = make_route(model, params, options);
   const Sequences validation = validation_sequences(options, text);

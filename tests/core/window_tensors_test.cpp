@@ -164,6 +164,37 @@ TEST_P(WindowTensorsOn, AListMayMixWithWholeMicroBatchesAndHoldAbsentViews) {
   }
 }
 
+TEST_P(WindowTensorsOn, GradientsMayBeFoldedAsTheyComeAndTheirMemoryUsedAgain) {
+  OwnedSet set(backend);
+  for (int t = 0; t < 3; ++t) set.add(filled(0.0));
+  Window window(set.params, {.steps = 2, .fixed_total = 1.0});
+  Sgd optimizer(set.params, {.lr = 1.0});
+  HostTensor scratch = filled(0.0);
+  const auto refill = [&](double value) { copy_tensor(scratch.view(), filled(value).view()); };
+  for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+    for (const std::size_t tensor : {2u, 1u, 2u}) {  // tensor 2 has two producers
+      refill(static_cast<double>(tensor));
+      window.fold(std::vector<Gradient>{{tensor, scratch.view()}}, 4.0);
+      EXPECT_THAT([&] { optimizer.step(window); }, throws_saying("micro-batch")) << "it was not ended";
+    }
+    refill(std::nan(""));
+    window.add(std::vector<Gradient>{});
+  }
+  EXPECT_THAT([&] { window.fold({}); }, throws_saying("the window is full"));
+  optimizer.step(window);
+  EXPECT_EQ(sgd_value(set, 0), 0.0);
+  EXPECT_EQ(sgd_value(set, 1), 8.0);
+  EXPECT_EQ(sgd_value(set, 2), 32.0);
+  EXPECT_EQ(optimizer.step_count(0), 0);
+  refill(std::numeric_limits<double>::infinity());
+  window.fold(std::vector<Gradient>{{1, scratch.view()}});
+  window.add(std::vector<Gradient>{});
+  optimizer.step(window);
+  ASSERT_TRUE(optimizer.last_report().non_finite.has_value());
+  EXPECT_EQ(optimizer.last_report().non_finite->tensor, 1u);
+  EXPECT_EQ(optimizer.last_report().non_finite->micro_batch, 0u);
+}
+
 TEST_P(WindowTensorsOn, AnAbsentViewIsAbsentWhateverItsTypeSays) {
   for (const DType dtype :
        {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64, static_cast<DType>(9)}) {

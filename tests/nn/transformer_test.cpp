@@ -225,7 +225,7 @@ TEST(Transformer, UnevenMicroBatchesGiveTheGradientOfTheWholeByEveryRoute) {
   Transformer model(options);
   const ParameterSet params = set_of(model);
   Window whole(params, {.steps = 2}), parts(params, {.steps = 9}), straight(params, {.steps = 9}),
-      means(params, {.steps = 9});
+      streamed(params, {.steps = 9}), means(params, {.steps = 9});
   const auto grads = [&] {
     std::vector<ConstTensorView> views;
     for (const Parameter& p : model.parameters()) views.push_back(p.grad);
@@ -242,12 +242,15 @@ TEST(Transformer, UnevenMicroBatchesGiveTheGradientOfTheWholeByEveryRoute) {
     means.add(grads());
     EXPECT_EQ(model.accumulate(part.batch(), straight), count_targets(part.targets));
     straight.add(std::span<const Gradient>{}, {.weight = count});
+    EXPECT_EQ(model.stream(part.batch(), streamed), count_targets(part.targets));
+    streamed.add(std::span<const Gradient>{}, {.weight = count});
     first += sequences;
   }
   EXPECT_EQ(parts.total_count(), whole.total_count());
   // Sums of about 60 rows in float, in another order: 60 * 2^-24 = 4e-6 at the worst, and about its root on average.
   EXPECT_LE(relative_difference(normalised(parts), normalised(whole)), 1e-6);
   EXPECT_LE(relative_difference(normalised(straight), normalised(whole)), 1e-6);
+  EXPECT_LE(relative_difference(normalised(streamed), normalised(whole)), 1e-6);
   EXPECT_GE(relative_difference(normalised(means), normalised(whole)), 0.05) << "a mean of means is another gradient";
 }
 
@@ -307,6 +310,12 @@ TEST(TransformerRefused, OptionsAndBatches) {
   EXPECT_THAT(refusal(), HasSubstr("sequences of 8 positions; the position table has 1..7"));
   tokens.positions = 4;
   EXPECT_THAT(refusal(), HasSubstr("14 tokens are no whole number of sequences of 4"));
+  TransformerOptions sparing = small();
+  sparing.has_gradients = false;
+  Transformer without(sparing);
+  tokens = random_tokens(small(), 2, 7, 1);
+  EXPECT_THAT(error_of([&] { without.backward(tokens.batch()); }), HasSubstr("made without gradients"));
+  EXPECT_TRUE(without.parameters()[0].grad.is_absent());
   ParameterSet others;
   Window window(others);
   tokens = random_tokens(small(), 2, 7, 1);

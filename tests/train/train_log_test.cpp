@@ -37,7 +37,7 @@ TEST_F(TrainLogTest, WritesALineForEachStepAndTheSummaryLast) {
   step.report.norm = 3.0;
   log.write(step);
   EXPECT_EQ(lines(path).size(), 1u) << "a reader cannot follow";
-  log.finish({}, {.steps = 2, .parameters_digest = "00ff"});
+  log.finish(MlpTrainOptions{}, TrainSummary{.steps = 2, .parameters_digest = "00ff"});
   const std::vector<json> written = lines(path);
   ASSERT_EQ(written.size(), 2u);
   EXPECT_EQ(written[0]["event"], "step");
@@ -83,7 +83,7 @@ TEST_F(TrainLogTest, TellsPathAndReasonWhenTheDiskIsFull) {
   TrainLog log("/dev/full");
   const auto says = testing::AllOf(testing::HasSubstr("/dev/full"), testing::HasSubstr("No space left"));
   EXPECT_THAT(error_of([&] { log.write(StepRecord{}); }), says);
-  EXPECT_THAT(error_of([&] { log.finish({}, {}); }), says);
+  EXPECT_THAT(error_of([&] { log.finish(MlpTrainOptions{}, TrainSummary{}); }), says);
 }
 
 TEST_F(TrainLogTest, TellsPathAndReasonWhenTheFileCannotBeOpened) {
@@ -94,7 +94,7 @@ TEST_F(TrainLogTest, TellsPathAndReasonWhenTheFileCannotBeOpened) {
 
 TEST_F(TrainLogTest, TakesNothingAfterTheSummary) {
   TrainLog log(folder_ / "run.jsonl");
-  log.finish({}, {});
+  log.finish(MlpTrainOptions{}, TrainSummary{});
   EXPECT_THAT(error_of([&] { log.write(StepRecord{}); }), testing::HasSubstr("finished already"));
 }
 

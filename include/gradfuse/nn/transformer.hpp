@@ -31,6 +31,8 @@ struct TransformerOptions {
   /// stream (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners").
   std::uint64_t seed = 0;
   std::shared_ptr<const Backend> backend = cpu_backend();
+  /// Whether there is an array of gradients; without it there is `accumulate` and `stream`, but no `backward`.
+  bool has_gradients = true;
 };
 
 /// Sequences of the same length, one after another.
@@ -43,7 +45,8 @@ struct TokenBatch {
 /// Bytes, for one micro-batch of `sequences * positions` tokens.
 struct TransformerMemory {
   std::size_t parameters = 0;   ///< FP32 master, and the 16-bit copy with its widened panels
-  std::size_t gradients = 0;    ///< What `backward` fills; `accumulate` needs none of it.
+  std::size_t gradients = 0;    ///< What `backward` fills, with `has_gradients`.
+  std::size_t scratch = 0;      ///< What `stream` needs: the gradients of the largest layer.
   std::size_t activations = 0;  ///< Kept from forward to backward, and scratch.
 };
 
@@ -72,6 +75,9 @@ class Transformer {
   /// and no others; end the micro-batch with `window.add(std::span<const Gradient>{}, {.weight = count})`.
   /// @returns  that count.
   std::size_t accumulate(const TokenBatch& batch, Window& window, float loss_scale = 1.0f);
+  /// The same through a scratch of one layer, which the library's add folds as soon as the layer's backward is done:
+  /// for gradients that are to be looked at, rounded or sent elsewhere on the way.
+  std::size_t stream(const TokenBatch& batch, Window& window, float loss_scale = 1.0f);
 
   /// In nats, of all targets that counted since the last call.
   double take_loss_sum();

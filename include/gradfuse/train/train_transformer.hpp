@@ -13,13 +13,14 @@
 namespace gradfuse::train {
 
 /// How gradients become a step: through an array of 16-bit gradients and the separate passes, through it and the fused
-/// ones, or without it, products and sums going straight into the window's accumulator.
-enum class Route : std::uint8_t { kUnfused, kFused, kGemm };
+/// ones; or without it, products and sums going straight into the window's accumulator, or layer by layer through a
+/// scratch that is folded into it.
+enum class Route : std::uint8_t { kUnfused, kFused, kGemm, kStreamed };
 
 struct TransformerTrainOptions {
-  nn::TransformerOptions model;
-  std::size_t micro_batch = 4;  ///< Sequences of `model.context` tokens.
-  std::size_t accum_steps = 4;  ///< Micro-batches of a window.
+  nn::TransformerOptions model;  ///< `has_gradients` is what the route needs, whatever is given.
+  std::size_t micro_batch = 4;   ///< Sequences of `model.context` tokens.
+  std::size_t accum_steps = 4;   ///< Micro-batches of a window.
   std::size_t steps = 200;
   Route route = Route::kGemm;
   std::uint64_t seed = 0;  ///< Of which sequences are taken; the initial parameters have `model.seed`.
