@@ -145,8 +145,16 @@ double Transformer::take_loss_sum() { return impl_->net.take_loss_sum(); }
 double Transformer::evaluate(const TokenBatch& batch) {
   check_batch(impl_->options, batch);
   const double before = impl_->net.take_loss_sum();
-  impl_->net.forward(batch, impl_->store.float_params());
-  impl_->net.take_losses(batch, 1.0f);
+  // Sequences are independent, so slices give the same answer, and many need no more memory than a few.
+  constexpr std::size_t kEvaluationRows = 1024;
+  const float* params = impl_->store.float_params();
+  const std::size_t rows = std::max<std::size_t>(kEvaluationRows / batch.positions, 1) * batch.positions;
+  for (std::size_t begin = 0; begin < batch.inputs.size(); begin += rows) {
+    const std::size_t num = std::min(rows, batch.inputs.size() - begin);
+    const TokenBatch slice{batch.inputs.subspan(begin, num), batch.targets.subspan(begin, num), batch.positions};
+    impl_->net.forward(slice, params);
+    impl_->net.take_losses(slice, 1.0f);
+  }
   const double sum = impl_->net.take_loss_sum();
   impl_->net.put_back_loss_sum(before);
   return sum / static_cast<double>(count_targets(batch.targets));

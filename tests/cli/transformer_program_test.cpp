@@ -67,7 +67,7 @@ TEST_F(TransformerProgram, LearnsAnotherTextAndTokens) {
 
 TEST_F(TransformerProgram, RefusesABadCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> bad = {
-      {{"--heads", "3"}, "width 16 is no multiple of 3 heads"},
+      {{"--heads", "3"}, "width 128 is no multiple of 3 heads"},
       {{"--context", "0"}, "0 is no whole number from 1 on"},
       {{"--context", "90000"}, "a context of 90000 needs 90001 there"},
       {{"--vocabulary", "90"}, "the model's vocabulary is 90"},
@@ -75,7 +75,9 @@ TEST_F(TransformerProgram, RefusesABadCommandLine) {
       {{"--tokens", "/etc/hostname"}, "--tokens needs --vocabulary"},
       {{"--eps", "1e-8", "--optimizer", "sgd"}, "sgd has none"}};
   for (const auto& [arguments, message] : bad) {
-    const Result result = run_program(small(arguments));
+    std::vector<std::string> all = {"train", "transformer"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Result result = run_program(all);
     EXPECT_EQ(result.exit_code, 2) << message;
     EXPECT_THAT(result.err, HasSubstr(message));
   }
