@@ -71,6 +71,13 @@ PROMISES = {
     "batch_norm_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "batch_norm_inference_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "batch_norm_gradient_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
+    # Limited by arithmetic: 128 threads that hold rows of a head; 168 registers are three blocks on an SM.
+    "attention_kernel": Promise(168, vector_loads=False, vector_stores=False),
+    "query_gradient_kernel": Promise(168, vector_loads=False, vector_stores=False),
+    "key_value_gradient_kernel": Promise(168, vector_loads=False, vector_stores=False),
+    "embed_kernel": Promise(64, vector_loads=False, vector_stores=False),
+    "token_gradient_kernel": Promise(64, vector_loads=False, vector_stores=False),
+    "position_gradient_kernel": Promise(64, vector_loads=False, vector_stores=False),
     "cross_entropy_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
     "add_losses_kernel": Promise(64, vector_loads=False, vector_stores=False, fp64=True),
 }

@@ -75,4 +75,33 @@ cudaError_t cross_entropy(const Target& target, const MatrixSize& size, const st
 /// *loss_sum += the sum of the rows' losses.
 cudaError_t add_losses(const Target& target, std::uint64_t rows, const double* row_losses, double* loss_sum);
 
+/// Sequences one after another, a row for each position.
+struct SequenceSize {
+  std::uint64_t sequences, positions, width, heads;
+};
+
+/// y [rows, width] = tokens of each id + positions.
+cudaError_t embed(const Target& target, const SequenceSize& size, const std::int32_t* ids, const float* tokens,
+                  const float* positions, float* y);
+/// A table's gradient [table_rows, width]: each row's sum over where it was used, in order.
+cudaError_t token_gradient(const Target& target, const SequenceSize& size, const std::int32_t* ids, const float* y_grad,
+                           std::uint64_t vocabulary, float* token_grad, bool adds);
+cudaError_t position_gradient(const Target& target, const SequenceSize& size, const float* y_grad,
+                              std::uint64_t max_positions, float* position_grad, bool adds);
+
+/// The widest head that attention takes: what fits into registers and shared memory.
+inline constexpr std::uint64_t kMaxHeadDim = 128;
+struct AttentionArgs {
+  SequenceSize size;
+  float scale;
+  const float* qkv;  // [rows, 3 * width]
+  float* out;        // [rows, width]
+  float* log_sums;   // [sequences, heads, positions]
+};
+cudaError_t attention(const Target& target, const AttentionArgs& args);
+/// qkv_grad from out_grad, in two launches: for queries, and for keys and values. `out_dots` [sequences, heads,
+/// positions] is scratch.
+cudaError_t attention_gradient(const Target& target, const AttentionArgs& args, const float* out_grad, float* out_dots,
+                               float* qkv_grad);
+
 }  // namespace gradfuse::cuda

@@ -86,6 +86,7 @@ void add_flags(CLI::App& command, TransformerFlags& flags) {
            "into the accumulator, no array; streamed: layer by layer through a scratch")
       ->check(one_of({"unfused", "fused", "gemm", "streamed"}))
       ->group("Optimizer");
+  add_device_flag(command, flags.backend);
   add_backend_flags(command, flags.backend);
   CLI::Option* text =
       command.add_option("--text", flags.text, "Text to learn, a token a byte; the bundled novel unless given");
@@ -185,7 +186,8 @@ void run(const TransformerFlags& flags) {
   check_command_line([&] { refuse_to_overwrite(path, flags.log); });
   const nn::TokenText text = flags.tokens.empty() ? nn::TokenText::bytes_of(path) : nn::TokenText::tokens_of(path);
   check_command_line([&] { train::check_options(options, text); });
-  omp_set_num_threads(describe(*options.model.backend).threads);  // oneDNN takes OpenMP's number
+  // oneDNN takes OpenMP's number.
+  if (const int threads = describe(*options.model.backend).threads; threads > 0) omp_set_num_threads(threads);
   std::optional<train::TrainLog> log;
   if (!flags.log.empty()) log.emplace(flags.log);
   if (!flags.is_quiet) print_heading(flags, options, text, path.filename().string());

@@ -5,6 +5,7 @@
 #include "src/nn/cpu_layer_passes.hpp"
 #include "src/nn/cpu_sequence_passes.hpp"
 #include "src/nn/cuda/cuda_layer_passes.hpp"
+#include "src/nn/cuda/cuda_sequence_passes.hpp"
 
 namespace gradfuse::nn {
 namespace {
@@ -29,23 +30,16 @@ std::unique_ptr<LayerPasses<double>> make_layer_passes(const Backend& backend) {
   return std::make_unique<CpuLayerPasses<double>>(layer_loops(backend), describe(backend).threads);
 }
 
-namespace {
-
-template <class T>
-std::unique_ptr<SequencePasses<T>> sequence_passes(const Backend& backend) {
-  if (backend.device().kind == Device::Kind::kCuda) throw Error("the Transformer runs on the CPU only, as yet");
-  return std::make_unique<CpuSequencePasses<T>>(layer_loops(backend), describe(backend).threads);
-}
-
-}  // namespace
-
 template <>
 std::unique_ptr<SequencePasses<float>> make_sequence_passes(const Backend& backend) {
-  return sequence_passes<float>(backend);
+  if (backend.device().kind == Device::Kind::kCuda) return make_cuda_sequence_passes(backend);
+  return std::make_unique<CpuSequencePasses<float>>(layer_loops(backend), describe(backend).threads);
 }
+
 template <>
 std::unique_ptr<SequencePasses<double>> make_sequence_passes(const Backend& backend) {
-  return sequence_passes<double>(backend);
+  if (backend.device().kind == Device::Kind::kCuda) throw Error("nets in float64 run on the CPU only");
+  return std::make_unique<CpuSequencePasses<double>>(layer_loops(backend), describe(backend).threads);
 }
 
 }  // namespace gradfuse::nn

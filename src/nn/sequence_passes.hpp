@@ -52,7 +52,7 @@ class SequencePasses {
                                   T* qkv_grad) = 0;
 };
 
-/// @throws Error  the backend is not the CPU's: there is no Transformer on a GPU yet.
+/// For a backend's memory. `backend` must outlive it. T: float; double on the CPU.
 template <class T>
 std::unique_ptr<SequencePasses<T>> make_sequence_passes(const Backend& backend);
 template <>

@@ -90,8 +90,8 @@ TEST_F(TransformerProgram, ItsHelpNamesEveryFlag) {
   const Result help = run_program({"train", "transformer", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   for (const char* flag : {"--route unfused|fused|gemm|streamed [gemm]", "--micro-batch SEQUENCES [8]", "--plan",
-                           "--checkpoint-every BLOCKS [0]", "--text FILE", "--tokens FILE", "--lr RATE [0.002]",
-                           "--precision fp32|fp16|bf16 [fp32]", "Examples:"}) {
+                           "--device auto|cpu|cuda [auto]", "--checkpoint-every BLOCKS [0]", "--text FILE",
+                           "--tokens FILE", "--lr RATE [0.002]", "--precision fp32|fp16|bf16 [fp32]", "Examples:"}) {
     EXPECT_THAT(help.out, HasSubstr(flag));
   }
 }

@@ -1,4 +1,4 @@
-// The Transformer: gradients against finite differences in double, float against double, micro-batches against one
+// The Transformer: gradients against finite differences in double, micro-batches against one
 // batch, the same bits with and without checkpoints, and what it refuses.
 #include <gmock/gmock.h>
 #include <gradfuse/optimizer.hpp>
@@ -7,58 +7,14 @@
 #include <cmath>
 #include <random>
 
-#include "src/nn/transformer_net.hpp"
 #include "tests/error_of.hpp"
-#include "tests/nn/support.hpp"
+#include "tests/nn/double_transformer.hpp"
 
 namespace gradfuse::nn {
 namespace {
 
 using test::error_of;
 using testing::HasSubstr;
-
-TransformerOptions small(bool is_tied = true) {
-  return {.vocabulary = 11, .context = 7, .width = 12, .layers = 3, .heads = 3, .is_tied = is_tied, .seed = 2};
-}
-
-struct Tokens {
-  std::vector<std::int32_t> inputs, targets;
-  std::size_t positions;
-  TokenBatch batch() const { return {inputs, targets, positions}; }
-};
-/// Some targets are ignored.
-Tokens random_tokens(const TransformerOptions& options, std::size_t sequences, std::size_t positions,
-                     std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  Tokens tokens{{}, {}, positions};
-  for (std::size_t i = 0; i < sequences * positions; ++i) {
-    tokens.inputs.push_back(static_cast<std::int32_t>(random() % options.vocabulary));
-    const bool is_ignored = random() % 5 == 0;
-    tokens.targets.push_back(is_ignored ? kIgnoredTarget : static_cast<std::int32_t>(random() % options.vocabulary));
-  }
-  return tokens;
-}
-
-/// The net in double; its parameters stay exact in float, and none is 0 or 1.
-struct DoubleTransformer {
-  explicit DoubleTransformer(const TransformerOptions& from)
-      : options(from), layout(make_layout(from)), net(from, layout) {
-    const std::vector<float> initial = initial_parameters(options, layout);
-    NormalDraw normal(3);
-    for (const float value : initial) params.push_back(static_cast<float>(value + 0.3 * normal()));
-    grads.resize(layout.numel);
-  }
-  double backward(const Tokens& tokens) {
-    FlatTargets<double> targets(layout, grads.data());
-    net.backward(tokens.batch(), params.data(), 1.0, targets);
-    return net.take_loss_sum();
-  }
-
-  TransformerOptions options;
-  TransformerLayout layout;
-  TransformerNet<double> net;
-  std::vector<double> params, grads;
-};
 
 // With h = 2^-17 central differences err by h^2/6 |f'''|, below 6e-11 * 1e2 / 6 here, and by the rounding of a loss sum
 // of about 30 over h: 100 roundings * 2^-53 * 30 / h = 5e-8. 5e-7 leaves a factor of ten, and is 1e-6 of a typical
@@ -87,45 +43,6 @@ TEST(TransformerGradient, MatchesCentralDifferencesInDoubleForEveryParameter) {
       // The softmax does not see what the bias of the keys adds to all scores of a query; every other tensor counts.
       EXPECT_GE(largest, 1e-3) << named.name;
     }
-  }
-}
-
-// As for the MLP: float is the exact computation on operands that are off by as many u = 2^-24 as roundings reach them,
-// some 40 a layer and direction in 3 blocks of 4 layers: 2 * 12 * 40 = 960 at most. How strongly the gradient answers
-// is measured.
-TEST(TransformerGradient, InFloatStaysWithinWhatItsRoundingsExplain) {
-  for (const std::size_t positions : {7u, 70u}) {
-    const double roundings = 24.0 * static_cast<double>(40 + positions) * 0x1p-24;
-    TransformerOptions options = small();
-    options.context = positions;
-    DoubleTransformer exact(options);
-    const Tokens tokens = random_tokens(options, 3, positions, 4);
-    const double exact_loss = exact.backward(tokens);
-    std::vector<double> answer(exact.layout.numel, 0.0);
-    std::mt19937_64 random(7);
-    for (int draw = 0; draw < 8; ++draw) {
-      DoubleTransformer other(options);
-      for (double& param : other.params) param *= 1 + (random() % 2 == 0 ? roundings : -roundings);
-      other.backward(tokens);
-      for (std::size_t i = 0; i < answer.size(); ++i) {
-        answer[i] = std::max(answer[i], std::abs(other.grads[i] - exact.grads[i]));
-      }
-    }
-    TransformerNet<float> net(exact.options, exact.layout);
-    const std::vector<float> params(exact.params.begin(), exact.params.end());
-    std::vector<float> grads(exact.layout.numel);
-    FlatTargets<float> targets(exact.layout, grads.data());
-    net.backward(tokens.batch(), params.data(), 1.0f, targets);
-    const double largest_grad =
-        std::abs(*std::ranges::max_element(exact.grads, {}, [](double g) { return std::abs(g); }));
-    for (const NamedSegment& named : exact.layout.parameters) {
-      const auto of_tensor = named.segment.of(std::span<const double>(answer));
-      const double tolerance = *std::ranges::max_element(of_tensor) + roundings * largest_grad;
-      for (std::size_t i = named.segment.offset; i < named.segment.offset + named.segment.numel; ++i) {
-        EXPECT_LE(std::abs(grads[i] - exact.grads[i]), tolerance) << named.name;
-      }
-    }
-    EXPECT_NEAR(net.take_loss_sum(), exact_loss, roundings * exact_loss);
   }
 }
 

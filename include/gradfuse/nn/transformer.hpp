@@ -51,10 +51,11 @@ struct TransformerMemory {
 };
 
 /// Token and position embeddings; blocks of LayerNorm, causal multi-head attention, LayerNorm and a GELU MLP four times
-/// as wide, each around a residual; a last LayerNorm; the head. One thread at a time. On the CPU.
+/// as wide, each around a residual; a last LayerNorm; the head. One thread at a time. On a GPU, heads of up to 128
+/// elements.
 class Transformer {
  public:
-  /// @throws Error  an option is out of its range, or the backend is a GPU's.
+  /// @throws Error  an option is out of its range.
   explicit Transformer(const TransformerOptions& options);
   ~Transformer();
   Transformer(Transformer&&) noexcept;
