@@ -10,11 +10,12 @@ torch in a process of its own, in turn, round after round. The fastest step of e
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 
-TORCH_MISSING = 3  # exit status of the torch process
+from side_process import TORCH_MISSING, run
+
+OPTIONS = "--bench and --python"  # that name the programs
 
 
 def torch_fastest_step(numel: int, threads: int, seconds: float) -> float:
@@ -38,25 +39,10 @@ def torch_fastest_step(numel: int, threads: int, seconds: float) -> float:
     return fastest
 
 
-def run(command: list[str], threads: int, who: str) -> str:
-    # Huge pages for torch as well: gradfuse's arrays have them, and the difference would not be the step's.
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "THP_MEM_ALLOC_ENABLE": "1"}
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    except OSError as error:
-        sys.exit(f"cannot run {command[0]}: {error.strerror}; see --bench and --python")
-    if done.returncode == TORCH_MISSING:
-        sys.exit(f"{command[0]} has no torch ({done.stderr.strip()}); install it there with "
-                 "`-m pip install torch numpy`, or give another --python")
-    if done.returncode != 0:
-        sys.exit(f"{who} failed with status {done.returncode}:\n{done.stderr.strip()}")
-    return done.stdout
-
-
 def gradfuse_round(args: argparse.Namespace) -> float:
     command = [args.bench, f"--benchmark_filter=^pass/adamw/{args.numel}/", "--benchmark_format=json",
                f"--benchmark_min_time={args.seconds}"]
-    output = run(command, args.threads, "passes_bench")
+    output = run(command, args.threads, "passes_bench", OPTIONS)
     benchmarks = json.loads(output)["benchmarks"] if output.strip() else []
     if not benchmarks:
         sys.exit(f"passes_bench has no adamw benchmark of {args.numel} elements; "
@@ -69,7 +55,7 @@ def gradfuse_round(args: argparse.Namespace) -> float:
 def torch_round(args: argparse.Namespace) -> float:
     command = [args.python, __file__, "--torch-only", "--numel", str(args.numel), "--threads", str(args.threads),
                "--seconds", str(args.seconds)]
-    return float(run(command, args.threads, "torch"))
+    return float(run(command, args.threads, "torch", OPTIONS))
 
 
 def parse_arguments() -> argparse.Namespace:

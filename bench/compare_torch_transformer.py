@@ -10,12 +10,13 @@ process of its own, in turn, round after round. The fastest step of each counts;
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 
-TORCH_MISSING = 3  # exit status of the torch process
+from side_process import TORCH_MISSING, run
+
+OPTIONS = "--program and --python"  # that name the programs
 
 
 def torch_tokens_per_second(args: argparse.Namespace) -> float:
@@ -77,19 +78,6 @@ def torch_tokens_per_second(args: argparse.Namespace) -> float:
     return args.accum_steps * args.micro_batch * args.context / fastest
 
 
-def run(command: list[str], threads: int, who: str) -> str:
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads), "THP_MEM_ALLOC_ENABLE": "1"}
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    except OSError as error:
-        sys.exit(f"cannot run {command[0]}: {error.strerror}; see --program and --python")
-    if done.returncode == TORCH_MISSING:
-        sys.exit(f"{command[0]} has no torch ({done.stderr.strip()}); install it there, or give another --python")
-    if done.returncode != 0:
-        sys.exit(f"{who} failed with status {done.returncode}:\n{done.stderr.strip()}")
-    return done.stdout
-
-
 def shape_flags(args: argparse.Namespace) -> list[str]:
     names = ("width", "layers", "heads", "context", "micro-batch", "accum-steps", "steps", "threads")
     return [item for name in names for item in (f"--{name}", str(getattr(args, name.replace("-", "_"))))]
@@ -99,14 +87,14 @@ def gradfuse_round(args: argparse.Namespace) -> float:
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "run.jsonl")
         command = [args.program, "train", "transformer", "--quiet", "--validate-every", "0", "--log", log]
-        run(command + shape_flags(args), args.threads, "gradfuse")
+        run(command + shape_flags(args), args.threads, "gradfuse", OPTIONS)
         lines = [json.loads(line) for line in open(log)]
     return args.context * max(line["samples_per_second"] for line in lines[1:] if line["event"] == "step")
 
 
 def torch_round(args: argparse.Namespace) -> float:
     command = [args.python, __file__, "--torch-only"] + (["--compile"] if args.compile else [])
-    return float(run(command + shape_flags(args), args.threads, "torch"))
+    return float(run(command + shape_flags(args), args.threads, "torch", OPTIONS))
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -20,18 +20,31 @@ struct Head {
   std::uint64_t positions, stride, out_stride;
   unsigned head_dim;
   std::uint64_t at_qkv, at_out, at_rows;  // of its first position
+  const float *queries, *keys, *values;
 };
-__device__ inline Head head_of_block(const SequenceSize& size, std::uint64_t number) {
+/// Blocks take the tiles of a head one after the other, then those of the next.
+__host__ __device__ inline std::uint64_t num_tiles(const SequenceSize& size) {
+  return (size.positions + kTile - 1) / kTile;
+}
+__device__ inline std::uint64_t tile_of_block(const AttentionArgs& args) { return blockIdx.x % num_tiles(args.size); }
+__device__ inline Head head_of_block(const AttentionArgs& args) {
+  const SequenceSize& size = args.size;
+  const std::uint64_t number = blockIdx.x / num_tiles(size);
   const std::uint64_t sequence = number / size.heads, head = number % size.heads;
   const auto head_dim = static_cast<unsigned>(size.width / size.heads);
   const std::uint64_t row = sequence * size.positions, column = head * head_dim;
-  return {size.positions,
-          size.width * 3,
-          size.width,
-          head_dim,
-          row * 3 * size.width + column,
-          row * size.width + column,
-          number * size.positions};
+  const std::uint64_t at_qkv = row * 3 * size.width + column;
+  const float* queries = args.qkv + at_qkv;
+  return {.positions = size.positions,
+          .stride = size.width * 3,
+          .out_stride = size.width,
+          .head_dim = head_dim,
+          .at_qkv = at_qkv,
+          .at_out = row * size.width + column,
+          .at_rows = number * size.positions,
+          .queries = queries,
+          .keys = queries + size.width,
+          .values = queries + 2 * size.width};
 }
 
 /// A row of a head, spread over the threads of a warp.
@@ -48,19 +61,27 @@ __device__ inline SpreadRow load_row(const float* row, unsigned head_dim) {
   return spread;
 }
 
+__device__ inline void store_row(const SpreadRow& spread, float* row, unsigned head_dim) {
+  GF_UNROLL
+  for (unsigned i = 0; i < kMostPerLane; ++i) {
+    const unsigned d = i * kWarpSize + threadIdx.x % kWarpSize;
+    if (d < head_dim) store(row + d, spread.value[i]);
+  }
+}
+
 /// Keys and values of a tile in shared memory.
 template <class Shared>
 class Tile {
  public:
   __device__ Tile(Shared& memory, unsigned head_dim) : memory_(memory), head_dim_(head_dim), row_(head_dim + 1) {}
   /// By the whole block; those past the end are 0.
-  __device__ void fill(const float* keys, const float* values, std::uint64_t first, const Head& head) {
+  __device__ void fill(std::uint64_t first, const Head& head) {
     for (unsigned e = threadIdx.x; e < kTile * head_dim_; e += kBlockSize) {
       const unsigned k = e / head_dim_, d = e % head_dim_;
       const bool is_there = first + k < head.positions;
       const std::uint64_t at = (first + k) * head.stride + d;
-      memory_.set(k * row_ + d, is_there ? load(keys + at) : 0.0f);
-      memory_.set((kTile + k) * row_ + d, is_there ? load(values + at) : 0.0f);
+      memory_.set(k * row_ + d, is_there ? load(head.keys + at) : 0.0f);
+      memory_.set((kTile + k) * row_ + d, is_there ? load(head.values + at) : 0.0f);
     }
     __syncthreads();
   }
@@ -110,11 +131,9 @@ constexpr unsigned kQueriesPerWarp = kTile / kWarps;
 /// A block takes a head and 32 of its queries, a warp eight of these.
 __global__ void __launch_bounds__(kBlockSize, 3) attention_kernel(AttentionArgs args) {
   GF_DYNAMIC_SHARED(memory, float);
-  const std::uint64_t num_tiles = (args.size.positions + kTile - 1) / kTile;
-  const Head head = head_of_block(args.size, blockIdx.x / num_tiles);
-  const std::uint64_t first_query = blockIdx.x % num_tiles * kTile + threadIdx.x / kWarpSize * kQueriesPerWarp;
+  const Head head = head_of_block(args);
+  const std::uint64_t first_query = tile_of_block(args) * kTile + threadIdx.x / kWarpSize * kQueriesPerWarp;
   const unsigned lane = threadIdx.x % kWarpSize;
-  const float *queries = args.qkv + head.at_qkv, *keys = queries + args.size.width, *values = keys + args.size.width;
   Tile tile(memory, head.head_dim);
 
   SpreadRow sums[kQueriesPerWarp] = {};
@@ -123,13 +142,13 @@ __global__ void __launch_bounds__(kBlockSize, 3) attention_kernel(AttentionArgs 
   for (unsigned r = 0; r < kQueriesPerWarp; ++r) most[r] = -__builtin_huge_valf();
   for (std::uint64_t first = 0; first <= first_query; first += kTile) {
     __syncthreads();  // the tile before is done with
-    tile.fill(keys, values, first, head);
+    tile.fill(first, head);
     GF_UNROLL
     for (unsigned r = 0; r < kQueriesPerWarp; ++r) {
       const std::uint64_t query = first_query + r;
       if (query >= head.positions) continue;
       const unsigned num = query - first < kTile ? static_cast<unsigned>(query - first) + 1 : kTile;
-      const SpreadRow row = load_row(queries + query * head.stride, head.head_dim);
+      const SpreadRow row = load_row(head.queries + query * head.stride, head.head_dim);
       const float dot = tile.key_dot(row);  // by all threads, which exchange the row
       const float score = lane < num ? dot * args.scale : -__builtin_huge_valf();
       const float tile_most = largest_in_warp(score);
@@ -154,10 +173,8 @@ __global__ void __launch_bounds__(kBlockSize, 3) attention_kernel(AttentionArgs 
     const std::uint64_t query = first_query + r;
     if (query >= head.positions) continue;
     GF_UNROLL
-    for (unsigned i = 0; i < kMostPerLane; ++i) {
-      const unsigned d = i * kWarpSize + lane;
-      if (d < head.head_dim) store(args.out + head.at_out + query * head.out_stride + d, sums[r].value[i] / sum[r]);
-    }
+    for (float& value : sums[r].value) value = value / sum[r];
+    store_row(sums[r], args.out + head.at_out + query * head.out_stride, head.head_dim);
     if (lane == 0) store(args.log_sums + head.at_rows + query, most[r] + element::log_from_1(sum[r]));
   }
 }
@@ -176,11 +193,9 @@ __device__ inline KeyGradients key_gradients(const Tile<Shared>& tile, const Spr
 __global__ void __launch_bounds__(kBlockSize, 3)
     query_gradient_kernel(AttentionArgs args, const float* out_grad, float* out_dots, float* qkv_grad) {
   GF_DYNAMIC_SHARED(memory, float);
-  const std::uint64_t num_tiles = (args.size.positions + kTile - 1) / kTile;
-  const Head head = head_of_block(args.size, blockIdx.x / num_tiles);
-  const std::uint64_t first_query = blockIdx.x % num_tiles * kTile + threadIdx.x / kWarpSize * kQueriesPerWarp;
+  const Head head = head_of_block(args);
+  const std::uint64_t first_query = tile_of_block(args) * kTile + threadIdx.x / kWarpSize * kQueriesPerWarp;
   const unsigned lane = threadIdx.x % kWarpSize;
-  const float *queries = args.qkv + head.at_qkv, *keys = queries + args.size.width, *values = keys + args.size.width;
   const float *outs = args.out + head.at_out, *grads = out_grad + head.at_out;
   Tile tile(memory, head.head_dim);
 
@@ -196,13 +211,13 @@ __global__ void __launch_bounds__(kBlockSize, 3)
   }
   for (std::uint64_t first = 0; first <= first_query; first += kTile) {
     __syncthreads();
-    tile.fill(keys, values, first, head);
+    tile.fill(first, head);
     GF_UNROLL
     for (unsigned r = 0; r < kQueriesPerWarp; ++r) {
       const std::uint64_t query = first_query + r;
       if (query >= head.positions) continue;
       const unsigned num = query - first < kTile ? static_cast<unsigned>(query - first) + 1 : kTile;
-      const KeyGradients of_key = key_gradients(tile, load_row(queries + query * head.stride, head.head_dim),
+      const KeyGradients of_key = key_gradients(tile, load_row(head.queries + query * head.stride, head.head_dim),
                                                 load_row(grads + query * head.out_stride, head.head_dim), args.scale,
                                                 load(args.log_sums + head.at_rows + query), dots[r]);
       for (unsigned k = 0; k < num; ++k) {
@@ -219,11 +234,7 @@ __global__ void __launch_bounds__(kBlockSize, 3)
   for (unsigned r = 0; r < kQueriesPerWarp; ++r) {
     const std::uint64_t query = first_query + r;
     if (query >= head.positions) continue;
-    GF_UNROLL
-    for (unsigned i = 0; i < kMostPerLane; ++i) {
-      const unsigned d = i * kWarpSize + lane;
-      if (d < head.head_dim) store(qkv_grad + head.at_qkv + query * head.stride + d, sums[r].value[i]);
-    }
+    store_row(sums[r], qkv_grad + head.at_qkv + query * head.stride, head.head_dim);
   }
 }
 
@@ -233,21 +244,19 @@ __global__ void __launch_bounds__(kBlockSize, 3)
   GF_DYNAMIC_SHARED(memory, float);
   GF_SHARED_ARRAY(probabilities, float, kWarps* kTile);
   GF_SHARED_ARRAY(score_grads, float, kWarps* kTile);
-  const std::uint64_t num_tiles = (args.size.positions + kTile - 1) / kTile;
-  const Head head = head_of_block(args.size, blockIdx.x / num_tiles);
-  const std::uint64_t first = blockIdx.x % num_tiles * kTile;
+  const Head head = head_of_block(args);
+  const std::uint64_t first = tile_of_block(args) * kTile;
   const unsigned warp = threadIdx.x / kWarpSize;
-  const float *queries = args.qkv + head.at_qkv, *keys = queries + args.size.width, *values = keys + args.size.width;
   const float* grads = out_grad + head.at_out;
   Tile tile(memory, head.head_dim);
-  tile.fill(keys, values, first, head);
+  tile.fill(first, head);
 
   float key_sums[kMostOfTile] = {}, value_sums[kMostOfTile] = {};
   for (std::uint64_t group = first; group < head.positions; group += kWarps) {
     const std::uint64_t own = group + warp;
     if (own < head.positions) {
       const KeyGradients of_key =
-          key_gradients(tile, load_row(queries + own * head.stride, head.head_dim),
+          key_gradients(tile, load_row(head.queries + own * head.stride, head.head_dim),
                         load_row(grads + own * head.out_stride, head.head_dim), args.scale,
                         load(args.log_sums + head.at_rows + own), load(out_dots + head.at_rows + own));
       probabilities.set(threadIdx.x, of_key.probability);
@@ -262,7 +271,7 @@ __global__ void __launch_bounds__(kBlockSize, 3)
         if (k >= kTile || first + k > query) continue;
         const unsigned at = r * kTile + k;
         value_sums[i] = element::fma(probabilities.get(at), load(grads + query * head.out_stride + d), value_sums[i]);
-        key_sums[i] = element::fma(score_grads.get(at), load(queries + query * head.stride + d), key_sums[i]);
+        key_sums[i] = element::fma(score_grads.get(at), load(head.queries + query * head.stride + d), key_sums[i]);
       }
     }
     __syncthreads();
@@ -281,8 +290,7 @@ template <class... Params, class... Args>
 cudaError_t launch_for_tiles(const char* name, const Target& target, const AttentionArgs& args,
                              void (*kernel)(Params...), const Args&... rest) {
   const SequenceSize& size = args.size;
-  const std::uint64_t num_tiles = (size.positions + kTile - 1) / kTile;
-  const LaunchShape shape{name, static_cast<unsigned>(size.sequences * size.heads * num_tiles), kBlockSize,
+  const LaunchShape shape{name, static_cast<unsigned>(size.sequences * size.heads * num_tiles(size)), kBlockSize,
                           target.stream,
                           static_cast<unsigned>(2 * kTile * (size.width / size.heads + 1) * sizeof(float))};
   return launch(shape, kernel, args, rest...);
