@@ -18,10 +18,10 @@ std::filesystem::path default_data_file(const std::string& name) {
       fmt::format("the data are neither in {} nor in {}; say where they are", installed.string(), source.string()));
 }
 
-void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& log) {
-  std::error_code unknown;  // a log that does not exist yet is no file's equal
-  if (!log.empty() && std::filesystem::equivalent(data, log, unknown)) {
-    throw Error(fmt::format("--log {} is the data file, which it would overwrite; choose another", log.string()));
+void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& written) {
+  std::error_code unknown;  // what does not exist yet is no file's equal
+  if (!written.empty() && std::filesystem::equivalent(data, written, unknown)) {
+    throw Error(fmt::format("{} is the data file, which would be overwritten; choose another", written.string()));
   }
 }
 

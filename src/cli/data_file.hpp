@@ -10,7 +10,7 @@ namespace gradfuse::cli {
 /// @throws Error  neither is there; names both.
 std::filesystem::path default_data_file(const std::string& name);
 
-/// @throws Error  the log would overwrite the data.
-void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& log);
+/// @throws Error  what is to be written, if anything, is the data file.
+void refuse_to_overwrite(const std::filesystem::path& data, const std::filesystem::path& written);
 
 }  // namespace gradfuse::cli

@@ -7,6 +7,7 @@
 #include "src/cli/exit_codes.hpp"
 #include "src/cli/help_format.hpp"
 #include "src/cli/info_command.hpp"
+#include "src/cli/sample_command.hpp"
 #include "src/cli/train_command.hpp"
 
 #include <cerrno>
@@ -50,6 +51,7 @@ int run(int argc, char** argv) {
   app.failure_message(explain);
   app.footer(kFooter);
   add_train_command(app);
+  add_sample_command(app);
   add_bench_command(app);
   add_info_command(app);
   int exit_code = 0;

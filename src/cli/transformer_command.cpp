@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <gradfuse/error.hpp>
+#include <gradfuse/train/saved_transformer.hpp>
 #include <gradfuse/train/train_log.hpp>
 #include <gradfuse/train/train_transformer.hpp>
 #include <memory>
@@ -33,6 +34,8 @@ constexpr const char* kExamples = R"(Examples:
       through an array of bf16 gradients; each step as a line of JSON
   gradfuse train transformer --text FILE --checkpoint-every 2
       another text of any size; less memory for activations
+  gradfuse train transformer --save novel.safetensors && gradfuse sample novel.safetensors --prompt "Anne "
+      writes in the style of what it has read
 
 Units: sequences, tokens, nats a token (loss), bytes (log) and MiB (screen), seconds.
 The same flags, threads and machine give the same bits; the digest tells.)";
@@ -42,7 +45,7 @@ struct TransformerFlags {
   std::size_t context = 128, width = 128, layers = 4, heads = 4, checkpoint_every = 0;
   std::optional<std::size_t> vocabulary;
   bool has_own_head = false, is_plan = false, is_quiet = false;
-  std::string route = "gemm", text, tokens, log;
+  std::string route = "gemm", text, tokens, log, save;
   StepFlags step;
   std::uint64_t seed = 0;
   BackendFlags backend;
@@ -98,6 +101,10 @@ void add_flags(CLI::App& command, TransformerFlags& flags) {
   count("--validate-every", "STEPS", flags.validate_every, "Run",
         "Steps between two looks at the last tenth of the text; 0: at the end only", 0);
   command.add_option("--log", flags.log, "Write one JSON line a step, and a summary as the last")
+      ->type_name("FILE")
+      ->group("Run");
+  command
+      .add_option("--save", flags.save, "Save the parameters here at the end, as safetensors; for `gradfuse sample`")
       ->type_name("FILE")
       ->group("Run");
   command.add_flag("--plan", flags.is_plan, "Print the memory that this would take, and stop")->group("Run");
@@ -184,6 +191,7 @@ void run(const TransformerFlags& flags) {
                                      : !flags.text.empty() ? std::filesystem::path(flags.text)
                                                            : default_data_file("persuasion.txt");
   check_command_line([&] { refuse_to_overwrite(path, flags.log); });
+  check_command_line([&] { refuse_to_overwrite(path, flags.save); });
   const nn::TokenText text = flags.tokens.empty() ? nn::TokenText::bytes_of(path) : nn::TokenText::tokens_of(path);
   check_command_line([&] { train::check_options(options, text); });
   // oneDNN takes OpenMP's number.
@@ -210,6 +218,10 @@ void run(const TransformerFlags& flags) {
              fmt::print("step {:>{}}/{}  validation loss {:.4f} ({:.3f} bits a token)\n", step,
                         std::to_string(options.steps).size(), options.steps, loss, loss / std::log(2.0));
              std::fflush(stdout);
+           },
+       .on_trained =
+           [&](const nn::Transformer& model) {
+             if (!flags.save.empty()) train::save_transformer(flags.save, model, options.model);
            }});
   if (log) log->finish(options, summary);
   fmt::print(

@@ -219,6 +219,7 @@ TransformerTrainSummary train_transformer(const TransformerTrainOptions& options
     summary.validation_loss = model.evaluate(validation.batch());
     if (callbacks.on_validation) callbacks.on_validation(step, summary.validation_loss);
   }
+  if (callbacks.on_trained) callbacks.on_trained(model);
   summary.unigram_entropy = entropy(validation.batch().targets, options.model.vocabulary);
   summary.steps = options.steps;
   summary.samples_per_second = window_samples * static_cast<double>(options.steps) / summary.seconds;

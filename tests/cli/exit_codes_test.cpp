@@ -78,7 +78,7 @@ TEST_F(ProgramTest, ALogOnTheDataIsABadCommandLine) {
   std::filesystem::copy_file(GRADFUSE_DATA_DIR "/digits.csv", data);
   const Result result = run_program({"train", "mlp", "--data", data.string(), "--log", data.string()});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("would overwrite"));
+  EXPECT_THAT(result.err, HasSubstr("would be overwritten"));
   EXPECT_EQ(std::filesystem::file_size(data), std::filesystem::file_size(GRADFUSE_DATA_DIR "/digits.csv"));
 }
 

@@ -65,6 +65,19 @@ TEST_F(TransformerProgram, LearnsAnotherTextAndTokens) {
   EXPECT_EQ(tokens.exit_code, 0) << tokens.err;
 }
 
+TEST_F(TransformerProgram, SavesAModelThatWritesText) {
+  const std::string path = (folder_ / "model.safetensors").string();
+  ASSERT_EQ(run_program(small({"--save", path, "--quiet"})).exit_code, 0);
+  const std::vector<std::string> sample = {"sample", path, "--prompt", "Anne", "--tokens", "30", "--seed", "2"};
+  const Result text = run_program(sample);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, testing::StartsWith("Anne"));
+  EXPECT_EQ(text.out.size(), 4u + 30u + 1u);
+  EXPECT_EQ(run_program(sample).out, text.out);
+  EXPECT_EQ(run_program({"sample", path, "--temperature", "-1"}).exit_code, 2);
+  EXPECT_EQ(run_program({"sample", "/no/such/file"}).exit_code, 1);
+}
+
 TEST_F(TransformerProgram, RefusesABadCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> bad = {
       {{"--heads", "3"}, "width 128 is no multiple of 3 heads"},

@@ -44,6 +44,7 @@ struct TransformerTrainSummary {
 struct TransformerTrainCallbacks {
   std::function<void(const StepRecord&)> on_step = {};
   std::function<void(std::size_t step, double validation_loss)> on_validation = {};
+  std::function<void(const nn::Transformer&)> on_trained = {};  ///< Before the summary is made.
 };
 
 /// @throws Error  a count is 0, a token does not fit into the vocabulary, or the text is too short: nine tenths of it
