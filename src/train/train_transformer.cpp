@@ -150,7 +150,7 @@ void check_divergence(const StepRecord& record, const LossScaler& scaler) {
   throw Error(fmt::format(
       "training has diverged: step {} (loss {}) has values that are not finite at loss scale {}, and that does not "
       "fall any further. Try a lower lr (now {}), precision bfloat16, or a dynamic loss scale",
-      record.step, record.loss, record.report.loss_scale, record.lr));
+      record.step, std::abs(record.loss), record.report.loss_scale, record.lr));
 }
 
 }  // namespace
