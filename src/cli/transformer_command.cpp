@@ -182,7 +182,7 @@ void print_heading(const TransformerFlags& flags, const train::TransformerTrainO
 
 void run(const TransformerFlags& flags) {
   const train::TransformerTrainOptions options = check_command_line([&] {
-    const train::TransformerTrainOptions made = options_of(flags);
+    train::TransformerTrainOptions made = options_of(flags);
     nn::plan_memory(made.model, 1, 1);  // checks the model
     return made;
   });

@@ -39,7 +39,8 @@ TransformerLayout make_layout(const TransformerOptions& options) {
   // The embeddings; a block; the last norm with the head, which is as large as the token embedding.
   const auto from = [&](std::size_t parameter) { return layout.segment(parameter).offset; };
   const std::size_t embeddings = from(layout.blocks[0].norm1.weight);
-  const std::size_t block = (from(layout.norm.weight) - embeddings) / options.layers;
+  const std::size_t end_of_block = layout.blocks.size() > 1 ? layout.blocks[1].norm1.weight : layout.norm.weight;
+  const std::size_t block = from(end_of_block) - embeddings;
   const std::size_t norm = from(layout.blocks[0].qkv.weight) - embeddings;
   layout.largest_layer = std::max({embeddings, block, norm + from(layout.position_embedding)});
   return layout;

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 class TokenTextTest : public testing::Test {
  protected:
   std::filesystem::path write(const std::string& bytes) const {
-    const std::filesystem::path path = folder_.path() / "text";
+    std::filesystem::path path = folder_.path() / "text";
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
